@@ -1,0 +1,23 @@
+# `make demo` and `make test` need Python 3.10 or newer with pip; everything else they install into .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test check clean
+
+demo: .venv/installed
+	$(BIN)/alstm demo
+
+test: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[lab,test]'
+	touch $@
+
+clean:
+	rm -rf .venv

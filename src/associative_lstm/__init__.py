@@ -1,0 +1,1 @@
+"""Associative Long Short-Term Memory (Danihelka, Wayne, Uria, Kalchbrenner, Graves, 2016)."""

@@ -1,0 +1,65 @@
+"""What every compiled kernel needs: the compiler's settings, threads over the batch, a word at first use."""
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numba
+import torch
+
+# "contract" lets the compiler fuse a multiplication and an addition, and nothing else: sums keep their order,
+# so that a row's result does not depend on which other rows share its slice of the batch.
+jit = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+inline = numba.njit(inline="always", error_model="numpy", fastmath={"contract"})
+
+_pool: ThreadPoolExecutor | None = None
+_announced: set[tuple[str, ...]] = set()
+
+
+def _forget_pool() -> None:
+    global _pool
+    _pool = None  # threads do not survive a fork: the child makes its own
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
+
+
+def over_batch(kernel: Callable[..., None], batch: int, *args: Any) -> None:
+    """Call ``kernel(start, stop, *args)`` on contiguous slices of ``range(batch)``, one per PyTorch thread.
+
+    The kernel releases the GIL, so the slices run side by side; each writes its own rows only.
+    """
+    global _pool
+    threads = min(torch.get_num_threads(), batch)
+    if threads <= 1:
+        kernel(0, batch, *args)
+        return
+    if _pool is None or _pool._max_workers < threads - 1:
+        _pool = ThreadPoolExecutor(max_workers=threads - 1, thread_name_prefix="associative-lstm")
+    edges = [batch * k // threads for k in range(threads + 1)]
+    others = [_pool.submit(kernel, edges[k], edges[k + 1], *args) for k in range(1, threads)]
+    kernel(edges[0], edges[1], *args)
+    for other in others:
+        other.result()
+
+
+@contextlib.contextmanager
+def announce_compilation(*what: str) -> Iterator[None]:
+    """Around the first call of a kernel: say what is happening if it takes longer than a second."""
+    if what in _announced:
+        yield
+        return
+    message = f"associative-lstm: compiling {' '.join(what)} for this machine (once; later runs load it from disk)"
+    timer = threading.Timer(1.0, lambda: print(message, file=sys.stderr, flush=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+    _announced.add(what)
