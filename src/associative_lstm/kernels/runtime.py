@@ -54,7 +54,9 @@ def announce_compilation(*what: str) -> Iterator[None]:
     if what in _announced:
         yield
         return
-    message = f"associative-lstm: compiling {' '.join(what)} for this machine (once; later runs load it from disk)"
+    message = (
+        f"associative-lstm: compiling {' '.join(what)} for this machine (once; later runs load it from disk)"
+    )
     timer = threading.Timer(1.0, lambda: print(message, file=sys.stderr, flush=True))
     timer.daemon = True
     timer.start()
