@@ -1,4 +1,4 @@
-"""The vectorisable elementary functions against the C library's, in every lane position, at the ends and at NaN."""
+"""The vectorisable elementary functions against the C library's, at the ends and at NaN."""
 
 import numpy as np
 import pytest

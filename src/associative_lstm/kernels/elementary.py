@@ -1,11 +1,11 @@
-r"""``exp``, ``sigmoid`` and ``tanh`` from plain arithmetic, so that the compiler can vectorise loops over them.
+r"""``exp``, ``sigmoid`` and ``tanh`` from plain arithmetic, so that loops over them can be vectorised.
 
 The C library's ``exp`` is a call per number, and was the largest part of a step. Here
 
-.. math:: e^x = 2^n e^r, \qquad n = \mathrm{round}(x / \ln 2), \quad r = x - n \ln 2, \quad |r| \le \tfrac12 \ln 2
+.. math:: e^x = 2^n e^r, \qquad n = \mathrm{round}(x / \ln 2), \quad r = x - n \ln 2 \in [-\tfrac12 \ln 2, \tfrac12 \ln 2]
 
-with a Taylor polynomial for :math:`e^r - 1` (relative error below 1 unit in the last place) and :math:`2^n` put
-together from its bits. A number's result does not depend on its neighbours. NaN gives NaN.
+with a Taylor polynomial for :math:`e^r - 1` (its error is below the last place) and :math:`2^n` put together
+from its bits. A number's result does not depend on its neighbours. NaN gives NaN.
 
 These functions run inside compiled code only, on ``float32`` or ``float64``.
 """
@@ -21,11 +21,11 @@ _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
 
 
 @intrinsic
-def _power_of_two(typingctx, shifted):  # type: ignore[no-untyped-def]
+def _power_of_two(typingctx, shifted):
     """2^n of ``shifted`` = n + 1.5 * 2^mantissa_bits, whose lowest bits are those of the integer n."""
     mantissa, bias = (23, 127) if shifted == types.float32 else (52, 1023)
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):
         integer = ir.IntType(32 if mantissa == 23 else 64)
         n = builder.bitcast(args[0], integer)
         bits = builder.add(builder.shl(n, integer(mantissa)), integer(bias << mantissa))
@@ -45,19 +45,19 @@ def _constants(number: types.Type) -> tuple:
     return real(largest), real(1.5 * 2**mantissa), real(1 / math.log(2)), real(high), real(low), taylor
 
 
-def _scaled(x):  # type: ignore[no-untyped-def]
+def _scaled(x):
     """2^n and e^r - 1 of the decomposition above."""
     raise NotImplementedError("runs inside compiled code only")
 
 
 @overload(_scaled, jit_options=_OPTIONS)
-def _scaled_overload(x):  # type: ignore[no-untyped-def]
+def _scaled_overload(x):
     largest, shift, per_ln2, high, low, taylor = _constants(x)
 
     if x == types.float32:
         a7, a6, a5, a4, a3, a2, a1 = taylor
 
-        def scaled32(x):  # type: ignore[no-untyped-def]
+        def scaled32(x):
             x = -largest if x < -largest else (largest if x > largest else x)
             shifted = x * per_ln2 + shift
             n = shifted - shift
@@ -70,7 +70,7 @@ def _scaled_overload(x):  # type: ignore[no-untyped-def]
 
     b13, b12, b11, b10, b9, b8, b7, b6, b5, b4, b3, b2, b1 = taylor
 
-    def scaled64(x):  # type: ignore[no-untyped-def]
+    def scaled64(x):
         x = -largest if x < -largest else (largest if x > largest else x)
         shifted = x * per_ln2 + shift
         n = shifted - shift
@@ -83,46 +83,46 @@ def _scaled_overload(x):  # type: ignore[no-untyped-def]
     return scaled64
 
 
-def exp(x):  # type: ignore[no-untyped-def]
+def exp(x):
     """e^x, saturating at the ends of the number's range."""
     raise NotImplementedError("runs inside compiled code only")
 
 
 @overload(exp, jit_options=_OPTIONS)
-def _exp_overload(x):  # type: ignore[no-untyped-def]
-    def implementation(x):  # type: ignore[no-untyped-def]
+def _exp_overload(x):
+    def implementation(x):
         scale, less_one = _scaled(x)
         return scale + scale * less_one
 
     return implementation
 
 
-def sigmoid(x):  # type: ignore[no-untyped-def]
+def sigmoid(x):
     """1 / (1 + e^-x)."""
     raise NotImplementedError("runs inside compiled code only")
 
 
 @overload(sigmoid, jit_options=_OPTIONS)
-def _sigmoid_overload(x):  # type: ignore[no-untyped-def]
+def _sigmoid_overload(x):
     one = np.float32(1) if x == types.float32 else np.float64(1)
 
-    def implementation(x):  # type: ignore[no-untyped-def]
+    def implementation(x):
         return one / (one + exp(-x))
 
     return implementation
 
 
-def tanh(x):  # type: ignore[no-untyped-def]
+def tanh(x):
     """(e^2x - 1) / (e^2x + 1), to full relative accuracy also near 0."""
     raise NotImplementedError("runs inside compiled code only")
 
 
 @overload(tanh, jit_options=_OPTIONS)
-def _tanh_overload(x):  # type: ignore[no-untyped-def]
+def _tanh_overload(x):
     one, two = (np.float32(1), np.float32(2)) if x == types.float32 else (np.float64(1), np.float64(2))
     largest = np.float32(10) if x == types.float32 else np.float64(20)
 
-    def implementation(x):  # type: ignore[no-untyped-def]
+    def implementation(x):
         x = -largest if x < -largest else (largest if x > largest else x)
         scale, less_one = _scaled(two * x)
         e2x_less_one = scale * less_one + (scale - one)
