@@ -1,0 +1,6 @@
+"""Recurrent networks: all are called ``output, state = net(x)`` or ``net(x, state)``."""
+
+from associative_lstm.nn.lstm import LSTM
+from associative_lstm.nn.permutation_rnn import PermutationRNN
+
+__all__ = ["LSTM", "PermutationRNN"]

@@ -1,0 +1,109 @@
+"""The LSTM that the paper compares with: forget gates, no peepholes, one bias per gate."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from associative_lstm.nn._recurrent import RecurrentNetwork, positive
+
+
+class LSTM(RecurrentNetwork):
+    r"""Apply an LSTM with forget gates, without peepholes and with one bias per gate.
+
+    .. math::
+        \hat g_i, \hat g_f, \hat u, \hat g_o &= W_{xh} x_t + W_{hh} h_{t-1} + b_h \\
+        c_t &= \sigma(\hat g_f) \odot c_{t-1} + \sigma(\hat g_i) \odot \tanh(\hat u) \\
+        h_t &= \sigma(\hat g_o) \odot \tanh(c_t)
+
+    It stands on the routine of :class:`torch.nn.LSTM`, keeps its row order (input gate, forget gate, update,
+    output gate), and gives the same numbers where that class's second bias is zero. One bias makes
+    :math:`4 N_h (N_h + n + 1)` parameters.
+
+    Args:
+        input_size: the number n of features of ``x``.
+        hidden_size: N_h.
+        num_layers: layers stacked, each reading the output of the one below.
+        batch_first: ``x`` and ``output`` are ``(B, T, ...)``. The state is not affected.
+        forget_bias: where the biases of the forget gates start. The others start at zero.
+        learn_initial_state: h_0 and c_0 are parameters, instead of zero.
+
+    Inputs: ``x`` of shape ``(T, B, input_size)``, and optionally the state ``(h, c)``.
+
+    Outputs: ``output`` of shape ``(T, B, hidden_size)`` and the state ``(h, c)``, each of shape
+    ``(num_layers, B, hidden_size)``.
+
+    Example:
+        >>> net = LSTM(10, 128, forget_bias=1.0)
+        >>> output, (h, c) = net(torch.randn(5, 2, 10))
+        >>> output.shape, h.shape, c.shape
+        (torch.Size([5, 2, 128]), torch.Size([1, 2, 128]), torch.Size([1, 2, 128]))
+        >>> sum(p.numel() for p in net.parameters()) == 4 * 128 * (128 + 10 + 1)
+        True
+    """
+
+    batch_dim = 1
+    _no_bias: Tensor
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        batch_first: bool = False,
+        forget_bias: float = 0.0,
+        learn_initial_state: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, hidden_size, batch_first=batch_first)
+        self.num_layers = positive("num_layers", num_layers)
+        self.forget_bias = forget_bias
+        factory: dict[str, Any] = {"device": device, "dtype": dtype}
+        rows = 4 * hidden_size
+        for k in range(num_layers):
+            width = input_size if k == 0 else hidden_size
+            self.register_parameter(
+                f"weight_ih_l{k}", torch.nn.Parameter(torch.empty(rows, width, **factory))
+            )
+            self.register_parameter(
+                f"weight_hh_l{k}", torch.nn.Parameter(torch.empty(rows, hidden_size, **factory))
+            )
+            self.register_parameter(f"bias_l{k}", torch.nn.Parameter(torch.empty(rows, **factory)))
+        # The routine underneath wants two biases: the second is a constant, neither learned nor saved.
+        self.register_buffer("_no_bias", torch.zeros(rows, **factory), persistent=False)
+        if learn_initial_state:
+            self._learn_initial_state(**factory)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Glorot-uniform weights gate by gate, zero biases and states, ``forget_bias`` at forget gates."""
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.zero_()
+            for k in range(self.num_layers):
+                for name in ("weight_ih", "weight_hh"):
+                    for gate in getattr(self, f"{name}_l{k}").chunk(4):
+                        torch.nn.init.xavier_uniform_(gate)
+                getattr(self, f"bias_l{k}").chunk(4)[1].fill_(self.forget_bias)
+
+    def _state_shapes(self) -> dict[str, tuple[int, ...]]:
+        return dict.fromkeys(("h", "c"), (self.num_layers, self.hidden_size))
+
+    def _sequence(self, x: Tensor, parts: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        weights: list[Tensor] = [
+            weight
+            for k in range(self.num_layers)
+            for weight in (
+                getattr(self, f"weight_ih_l{k}"),
+                getattr(self, f"weight_hh_l{k}"),
+                getattr(self, f"bias_l{k}"),
+                self._no_bias,
+            )
+        ]
+        h_0, c_0 = (part.contiguous() for part in parts)
+        output, h, c = torch.lstm(
+            x, (h_0, c_0), weights, True, self.num_layers, 0.0, self.training, False, False
+        )  # biases, layers, dropout, training, bidirectional, batch_first
+        return output, [h, c]

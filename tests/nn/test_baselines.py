@@ -1,0 +1,188 @@
+"""What holds for every network that the paper compares with."""
+
+import copy
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from associative_lstm.nn import LSTM, PermutationRNN
+
+NETWORKS = {
+    "LSTM": lambda **options: LSTM(5, 6, num_layers=2, **options),
+    "PermutationRNN": lambda **options: PermutationRNN(5, 6, **options),
+}
+each_network = pytest.mark.parametrize("name", NETWORKS)
+
+
+def make(name, *, dtype=torch.float64, seed=0, **options):
+    """The network with every parameter drawn, so that no zero bias hides a mistake."""
+    torch.manual_seed(seed)
+    net = NETWORKS[name](dtype=dtype, **options)
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return net
+
+
+def parts(state):
+    return [state] if isinstance(state, torch.Tensor) else list(state)
+
+
+@each_network
+@settings(max_examples=10, deadline=None)
+@given(T=st.integers(2, 9), B=st.integers(1, 3), data=st.data())
+def test_a_sequence_can_be_split_anywhere(name, T, B, data):
+    net = make(name, learn_initial_state=True)
+    x = torch.randn(T, B, 5, dtype=torch.float64)
+    cut = data.draw(st.integers(1, T - 1))
+    output, state = net(x)
+    first, middle = net(x[:cut])
+    second, end = net(x[cut:], middle)
+    torch.testing.assert_close(torch.cat([first, second]), output, rtol=0, atol=1e-14)
+    for ours, whole in zip(parts(end), parts(state), strict=True):
+        torch.testing.assert_close(ours, whole, rtol=0, atol=1e-14)
+
+
+@each_network
+def test_shapes_and_attributes(name):
+    net = make(name)
+    output, _ = net(torch.randn(4, 3, 5, dtype=torch.float64))
+    assert output.shape == (4, 3, net.output_size)
+    assert (net.input_size, net.hidden_size) == (5, 6)
+
+
+@each_network
+def test_batch_first_only_swaps_input_and_output(name):
+    net, twin = make(name), make(name, batch_first=True)
+    x = torch.randn(4, 3, 5, dtype=torch.float64)
+    output, state = net(x)
+    swapped, same = twin(x.transpose(0, 1))
+    assert torch.equal(swapped.transpose(0, 1), output)
+    assert all(torch.equal(a, b) for a, b in zip(parts(state), parts(same), strict=True))
+
+
+@each_network
+def test_sequences_of_a_batch_do_not_touch(name):
+    net = make(name, learn_initial_state=True)
+    x = torch.randn(6, 4, 5, dtype=torch.float64)
+    output, _ = net(x)
+    for b in range(4):
+        torch.testing.assert_close(net(x[:, b : b + 1])[0][:, 0], output[:, b], rtol=0, atol=1e-14)
+
+
+@each_network
+def test_a_learned_initial_state_is_used_and_only_when_no_state_is_passed(name):
+    net = make(name, learn_initial_state=True)
+    x = torch.randn(3, 2, 5, dtype=torch.float64)
+    output, _ = net(x)
+    explicit, _ = net(x, net.initial_state(2))
+    assert torch.equal(output, explicit)
+    other, _ = net(x, make(name, seed=1, learn_initial_state=True).initial_state(2))
+    assert not torch.allclose(output, other)
+
+
+@each_network
+def test_gradients_with_respect_to_everything(name):
+    net = make(name, learn_initial_state=True)
+    x = torch.randn(4, 2, 5, dtype=torch.float64, requires_grad=True)
+    names = [key for key, _ in net.named_parameters()]
+
+    def run(x, *values):
+        output, state = torch.func.functional_call(net, dict(zip(names, values, strict=True)), (x,))
+        return output, *parts(state)
+
+    assert torch.autograd.gradcheck(run, (x, *net.parameters()))
+
+
+@each_network
+def test_gradients_flow_through_a_state_that_is_passed_in(name):
+    net = make(name)
+    x = torch.randn(3, 2, 5, dtype=torch.float64)
+    _, state = net(x)
+    start = [part.detach().clone().requires_grad_() for part in parts(state)]
+
+    def run(*start):
+        output, end = net(x, net._state(list(start)))
+        return output, *parts(end)
+
+    assert torch.autograd.gradcheck(run, start)
+
+
+@each_network
+def test_a_copy_and_a_loaded_state_dict_give_the_same_numbers(name):
+    net = make(name, learn_initial_state=True)
+    other = make(name, seed=1, learn_initial_state=True)
+    x = torch.randn(4, 2, 5, dtype=torch.float64)
+    assert not torch.allclose(other(x)[0], net(x)[0])
+    other.load_state_dict(net.state_dict())
+    assert torch.equal(other(x)[0], net(x)[0])
+    assert torch.equal(copy.deepcopy(net)(x)[0], net(x)[0])
+
+
+@each_network
+def test_moves_to_another_dtype(name):
+    net = make(name, learn_initial_state=True)
+    x = torch.randn(4, 2, 5, dtype=torch.float64)
+    expected = net(x)[0]
+    torch.testing.assert_close(net.float()(x.float())[0].double(), expected, rtol=1e-4, atol=1e-5)
+
+
+@each_network
+@pytest.mark.parametrize(
+    ("x", "error", "words"),
+    [
+        ([[1.0]], TypeError, "tensor"),
+        (torch.zeros(3, 5), RuntimeError, r"\(time, batch, input_size\)"),
+        (torch.zeros(3, 2, 4), RuntimeError, "expected 5, got 4"),
+        (torch.zeros(0, 2, 5), RuntimeError, "at least one"),
+        (torch.zeros(3, 0, 5), RuntimeError, "at least one"),
+        (torch.zeros(3, 2, 5, dtype=torch.float64), RuntimeError, "dtype"),
+    ],
+)
+def test_bad_input_is_named(name, x, error, words):
+    with pytest.raises(error, match=words):
+        NETWORKS[name]()(x)
+
+
+@each_network
+def test_a_bad_state_is_named(name):
+    net = NETWORKS[name]()
+    x = torch.zeros(3, 2, 5)
+    good = parts(net.initial_state(2))
+    with pytest.raises(RuntimeError, match="parts"):
+        net(x, (*good, good[0]))
+    with pytest.raises(TypeError, match="tensor"):
+        net(x, ("nonsense", *good[1:]))
+    with pytest.raises(RuntimeError, match="shape"):
+        net(x, (*good[:-1], good[-1][..., :-1]))
+    with pytest.raises(RuntimeError, match="dtype"):
+        net(x, (good[0].double(), *good[1:]))
+
+
+@pytest.mark.parametrize("kind", [LSTM, PermutationRNN])
+def test_bad_sizes_are_named(kind):
+    with pytest.raises(ValueError, match="input_size"):
+        kind(0, 8)
+    with pytest.raises(ValueError, match="hidden_size"):
+        kind(4, 0)
+    with pytest.raises(TypeError, match="hidden_size"):
+        kind(4, 8.0)
+
+
+def count(net, readout=True):
+    """Parameters of the network, with a readout of its output to its own input's symbols."""
+    rows = net.input_size if readout else 0
+    return sum(p.numel() for p in net.parameters()) + rows * (net.output_size + 1)
+
+
+def test_parameter_counts_of_the_copy_task():
+    assert count(PermutationRNN(10, 256, learn_initial_state=True)) == 5_642
+    assert count(LSTM(10, 128, learn_initial_state=True)) == 72_714 == 72_993 - (2 * (128 + 10) + 3)
+    assert count(LSTM(10, 512, learn_initial_state=True)) == 1_077_258 == 1_078_305 - (2 * (512 + 10) + 3)
+
+
+def test_parameter_counts_of_the_arithmetic_task():
+    assert count(LSTM(80, 128)) == 117_328 == 117_747 - (2 * (128 + 80) + 3)
+    assert count(LSTM(80, 512)) == 1_255_504 == 1_256_691 - (2 * (512 + 80) + 3)

@@ -1,0 +1,54 @@
+import pytest
+import torch
+
+from associative_lstm.nn import PermutationRNN
+from associative_lstm.nn.permutation_rnn import powers
+
+
+def loop(net, x, h):
+    steps = []
+    for x_t in x:
+        h = h[:, net.permutation] + torch.nn.functional.linear(x_t, net.weight, net.bias)
+        steps.append(h)
+    return torch.stack(steps)
+
+
+@pytest.mark.parametrize("T", [1, 2, 3, 7, 64, 65, 2000])
+def test_equals_the_loop(T):
+    torch.manual_seed(0)
+    net = PermutationRNN(4, 9, dtype=torch.float64)
+    torch.nn.init.normal_(net.bias)
+    x, h_0 = torch.randn(T, 3, 4, dtype=torch.float64), torch.randn(3, 9, dtype=torch.float64)
+    output, h = net(x, h_0)
+    expected = loop(net, x, h_0)
+    scale = expected.abs().max().item()
+    torch.testing.assert_close(output, expected, rtol=0, atol=1e-14 * scale)
+    assert torch.equal(h, output[-1])
+    single, _ = net.float()(x.float(), h_0.float())
+    assert (single - expected).abs().max() < 1e-6 * scale  # a long sum costs no accuracy
+
+
+def test_gradients_equal_the_loop():
+    torch.manual_seed(1)
+    net = PermutationRNN(4, 9, dtype=torch.float64)
+    x = torch.randn(20, 3, 4, dtype=torch.float64, requires_grad=True)
+    h_0 = torch.randn(3, 9, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(20, 3, 9, dtype=torch.float64)
+    inputs = (x, h_0, net.weight, net.bias)
+    ours = torch.autograd.grad((net(x, h_0)[0] * weight).sum(), inputs)
+    theirs = torch.autograd.grad((loop(net, x, h_0) * weight).sum(), inputs)
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+
+
+def test_powers_undo_each_other():
+    permutation = torch.randperm(11, generator=torch.Generator().manual_seed(0))
+    forth, back = powers(permutation, 37), powers(permutation.argsort(), 37)
+    assert torch.equal(forth.gather(0, back), torch.arange(11).unsqueeze(1).expand(11, 37))
+
+
+def test_the_permutation_is_saved_and_is_no_parameter():
+    net = PermutationRNN(4, 9)
+    assert "permutation" in net.state_dict()
+    assert "permutation" not in dict(net.named_parameters())
+    assert net.permutation.sort().values.tolist() == list(range(9))
