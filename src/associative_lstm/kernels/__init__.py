@@ -1,0 +1,94 @@
+"""The sequence recurrence: an obvious PyTorch loop, a fused CPU routine, and the choice between them."""
+
+import functools
+import warnings
+
+import torch
+from torch import Tensor
+
+from associative_lstm.kernels import reference
+
+BACKENDS = ("auto", "reference", "fused")
+
+
+@functools.cache
+def fused_unavailable() -> str | None:
+    """Why the fused kernels cannot be used in this process, or None if they can."""
+    try:
+        from associative_lstm.kernels import fused_cpu  # noqa: F401
+    except Exception as error:  # Numba is missing, does not fit this Python, or has nowhere to keep its cache
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    return None
+
+
+def choose_backend(backend: str, device: torch.device, dtype: torch.dtype) -> tuple[str, str]:
+    """The path that a layer takes, ``"fused"`` or ``"reference"``, and the reason in words.
+
+    >>> choose_backend("reference", torch.device("cpu"), torch.float32)
+    ('reference', 'asked for')
+    >>> choose_backend("auto", torch.device("cpu"), torch.float16)
+    ('reference', 'the fused kernel computes in float32 and float64, not torch.float16')
+    """
+    if backend == "reference":
+        return "reference", "asked for"
+    if device.type != "cpu":
+        reason = f"the fused kernel runs on the CPU, not on {device.type}"
+    elif dtype not in (torch.float32, torch.float64):
+        reason = f"the fused kernel computes in float32 and float64, not {dtype}"
+    elif (error := fused_unavailable()) is not None:
+        reason = f"Numba cannot be used here ({error})"
+        if backend == "auto" and "fused_cpu" not in reason:
+            _warn_once(f"associative-lstm runs its slow reference loop: {reason}")
+    else:
+        return "fused", "asked for" if backend == "fused" else "CPU and a floating-point type it knows"
+    if backend == "fused":
+        raise RuntimeError(f"backend='fused': {reason}")
+    return "reference", reason
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+
+def sequence(
+    x: Tensor,
+    h_0: Tensor,
+    c_0: Tensor,
+    weight_ih: Tensor,
+    weight_hh: Tensor,
+    bias: Tensor | None,
+    permutations: Tensor,
+    lengths: Tensor | None = None,
+    *,
+    num_heads: int,
+    activation: str,
+    reverse: bool = False,
+    keep_states_every: int = 1,
+    return_cells: bool = False,
+    backend: str = "auto",
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """One layer in one direction over a whole sequence, by the backend that can serve; see `reference.sequence`."""
+    path, _ = choose_backend(backend, x.device, weight_ih.dtype)
+    if path == "reference":
+        output, h_n, c_n, cells = reference.sequence(
+            x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, num_heads, activation, reverse
+        )
+        return output, h_n, c_n, cells if return_cells else None
+    from associative_lstm.kernels import fused_cpu
+
+    return fused_cpu.sequence(
+        x,
+        h_0,
+        c_0,
+        weight_ih,
+        weight_hh,
+        bias,
+        permutations,
+        lengths,
+        num_heads,
+        activation,
+        reverse,
+        keep_states_every,
+        return_cells,
+    )

@@ -2,7 +2,7 @@ r"""``exp``, ``sigmoid`` and ``tanh`` from plain arithmetic, so that loops over 
 
 The C library's ``exp`` is a call per number, and was the largest part of a step. Here
 
-.. math:: e^x = 2^n e^r, \qquad n = \mathrm{round}(x / \ln 2), \quad r = x - n \ln 2 \in [-\tfrac12 \ln 2, \tfrac12 \ln 2]
+.. math:: e^x = 2^n e^r, \qquad n = \mathrm{round}(x / \ln 2), \quad r = x - n \ln 2, \quad |r| \le (\ln 2) / 2
 
 with a Taylor polynomial for :math:`e^r - 1` (its error is below the last place) and :math:`2^n` put together
 from its bits. A number's result does not depend on its neighbours. NaN gives NaN.
@@ -36,6 +36,7 @@ def _power_of_two(typingctx, shifted):
 
 def _constants(number: types.Type) -> tuple:
     """The largest argument, round-to-integer shift, 1 / ln 2, ln 2 in two parts, and Taylor coefficients."""
+    real: type[np.floating]
     if number == types.float32:
         real, largest, mantissa, degree, high = np.float32, 87.0, 23, 7, 0.693359375
     else:

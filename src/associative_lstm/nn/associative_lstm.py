@@ -1,0 +1,346 @@
+"""The Associative LSTM over sequences, called like `torch.nn.LSTM`."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+from associative_lstm import kernels
+from associative_lstm.nn.base import (
+    AssociativeBase,
+    AssociativeLSTMState,
+    check_choice,
+    check_input,
+    check_positive_int,
+    check_state,
+)
+
+State = tuple[Tensor, Tensor]
+
+
+class AssociativeLSTM(AssociativeBase):
+    r"""Apply an Associative LSTM, of one or several layers, to a sequence.
+
+    An LSTM whose cells are a redundant holographic memory: at each step it stores the update :math:`u` under the
+    key :math:`r_i` and reads what is stored under the key :math:`r_o`, in :math:`N_{copies}` copies of the memory,
+    each with its own constant permutation :math:`P_s` of the keys.
+
+    .. math::
+        \hat g_f, \hat g_i, \hat g_o, \hat r_i, \hat r_o &= W_{xh} x_t + W_{hh} h_{t-1} + b_h \\
+        \hat u &= W_{xu} x_t + W_{hu} h_{t-1} + b_u \\
+        g_f, g_i, g_o &= \sigma(\hat g_f), \sigma(\hat g_i), \sigma(\hat g_o) \\
+        u, r_i, r_o &= \mathrm{bound}(\hat u), \mathrm{bound}(\hat r_i), \mathrm{bound}(\hat r_o) \\
+        c_{s,t} &= g_f \odot c_{s,t-1} + \sum_{heads} (P_s r_i) \circledast (g_i \odot u) \\
+        h_t &= g_o \odot \mathrm{bound}\Big(\frac{1}{N_{copies}} \sum_{s} (P_s r_o) \circledast c_{s,t}\Big)
+
+    A complex vector of N/2 numbers is stored as N real ones, ``[real half, imaginary half]``;
+    :math:`\mathrm{bound}(z) = z / \max(1, |z|)`, :math:`\circledast` multiplies complex numbers element by element,
+    and a gate (N/2 numbers) acts on both halves. Each head has its own input and output gate, keys and update; all
+    heads share the forget gate and the one memory, and :math:`h_t` is what the heads read, side by side.
+
+    Args:
+        input_size: width of x.
+        hidden_size: N, the real numbers of one copy of the memory: even.
+        num_layers: layers, each reading the output of the one below.
+        bias: whether there are biases.
+        batch_first: x and output are ``(B, T, ...)`` instead of ``(T, B, ...)``. States are not affected.
+        dropout: probability of dropout on the output of every layer but the last, in training.
+        bidirectional: also read the sequence from its end; the outputs of both directions side by side.
+        num_copies: copies of the memory. More copies give a less noisy memory and no more parameters.
+        num_heads: items written and read at each step.
+        recurrent_update: False leaves out W_hu, so that the update is an embedding of x.
+        activation: ``"bound"``, or ``"tanh"`` for :math:`\tanh` of the modulus.
+        key_init: ``"glorot"`` starts key biases at zero; ``"conjugate"`` starts them on the unit circle with
+            random phases, those of the output key the conjugates of the input key's, so that the layer starts as
+            an LSTM that reads what it has just written.
+        forget_bias: where the biases of the forget gate start.
+        learn_initial_state: learn the state that a sequence starts from when none is given; one c shared by the
+            copies.
+        keep_states_every: keep the states of every k-th step only, for the backward pass, and compute those
+            between again: the same gradients, with less memory and more time (fused backend; the reference keeps
+            all).
+        backend: ``"reference"``, a loop of PyTorch operations; ``"fused"``, one compiled routine for the whole
+            sequence on the CPU; ``"auto"``, fused where it can serve. The numbers are the same. The fused backend
+            has no second derivatives.
+
+    Weights are drawn from the Glorot-uniform distribution of each gate, key and update by itself, biases are zero
+    but for the above. Permutations are drawn at construction, are never trained, and are saved with the model.
+
+    Inputs: x, and optionally the state ``(h_0, c_0)``.
+        * x ``(T, B, input_size)``, ``(T, input_size)`` for a single sequence, or a `PackedSequence`.
+        * h_0 ``(D * num_layers, B, num_heads * hidden_size)``, D = 2 if bidirectional and 1 otherwise.
+        * c_0 ``(D * num_layers, B, num_copies, hidden_size)``.
+
+    Outputs: output and the state ``(h_n, c_n)``, to be passed in for the sequence to go on.
+        * output ``(T, B, D * num_heads * hidden_size)``, or a `PackedSequence`.
+        * h_n and c_n like h_0 and c_0.
+        * with ``return_cells=True``, a third: the memory after every step,
+          ``(D * num_layers, T, B, num_copies, hidden_size)`` (B first with batch_first; zero beyond the end of a
+          packed item).
+
+    Parameters of layer k (and the same with ``_reverse``): ``weight_ih_l{k}`` (rows, input), ``weight_hh_l{k}``
+    (rows, heads * N), ``bias_l{k}`` (rows,), and with learn_initial_state ``h_0_l{k}`` (heads * N,), ``c_0_l{k}``
+    (N,). Rows: forget gate (N/2), input gates (heads * N/2), output gates (heads * N/2), input keys (heads * N),
+    output keys (heads * N), updates (heads * N; absent from ``weight_hh`` without recurrent_update). Buffer
+    ``permutations_l{k}`` (copies, N/2): ``(P_s r)[j] = r[permutations[s, j]]`` on each half.
+
+    >>> layer = AssociativeLSTM(10, 64, num_copies=4)
+    >>> output, (h, c) = layer(torch.randn(20, 2, 10))
+    >>> output.shape, h.shape, c.shape
+    (torch.Size([20, 2, 64]), torch.Size([1, 2, 64]), torch.Size([1, 2, 4, 64]))
+    >>> output, (h, c) = layer(torch.randn(20, 2, 10), (h, c))  # the sequence goes on
+    """
+
+    weight_ih_l0: Tensor
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        num_copies: int = 1,
+        num_heads: int = 1,
+        recurrent_update: bool = True,
+        activation: str = "bound",
+        key_init: str = "glorot",
+        forget_bias: float = 0.0,
+        learn_initial_state: bool = False,
+        keep_states_every: int = 1,
+        backend: str = "auto",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(
+            input_size,
+            hidden_size,
+            bias,
+            num_copies,
+            num_heads,
+            recurrent_update,
+            activation,
+            key_init,
+            forget_bias,
+        )
+        check_positive_int("num_layers", num_layers)
+        check_positive_int("keep_states_every", keep_states_every)
+        check_choice("backend", backend, kernels.BACKENDS)
+        if not 0 <= dropout <= 1:
+            raise ValueError(f"dropout: expected a probability between 0 and 1, got {dropout}")
+        self.num_layers = num_layers
+        self.batch_first = batch_first
+        self.dropout = float(dropout)
+        self.bidirectional = bidirectional
+        self.learn_initial_state = learn_initial_state
+        self.keep_states_every = keep_states_every
+        self.backend = backend
+        self._suffixes = [
+            f"_l{k}{direction}"
+            for k in range(num_layers)
+            for direction in (("", "_reverse") if bidirectional else ("",))
+        ]
+        factory: dict[str, Any] = {"device": device, "dtype": dtype}
+        for suffix in self._suffixes:
+            inputs = input_size if suffix in ("_l0", "_l0_reverse") else self.output_size
+            self._add_direction(suffix, inputs, factory)
+            if learn_initial_state:
+                self.register_parameter(f"h_0{suffix}", nn.Parameter(torch.empty(self.read_size, **factory)))
+                self.register_parameter(f"c_0{suffix}", nn.Parameter(torch.empty(hidden_size, **factory)))
+        self.reset_parameters()
+
+    @property
+    def output_size(self) -> int:
+        """The width of the output."""
+        return self.read_size * (2 if self.bidirectional else 1)
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Draw the weights anew; the permutations stay."""
+        for suffix in self._suffixes:
+            self._reset_direction(suffix)
+            if self.learn_initial_state:
+                self.get_parameter(f"h_0{suffix}").zero_()
+                self.get_parameter(f"c_0{suffix}").zero_()
+
+    def forward(
+        self, x: Tensor | PackedSequence, state: State | None = None, *, return_cells: bool = False
+    ) -> tuple:
+        if isinstance(x, PackedSequence):
+            return self._forward_packed(x, state, return_cells)
+        if x.dim() not in (2, 3):
+            raise ValueError(
+                f"x: expected 3 dimensions, or 2 for a single sequence, got shape {tuple(x.shape)}"
+            )
+        unbatched = x.dim() == 2
+        if unbatched:
+            x = x.unsqueeze(1)
+            if state is not None:
+                state = (_batch_of_one("h_0", state[0], 2), _batch_of_one("c_0", state[1], 3))
+        elif self.batch_first:
+            x = x.transpose(0, 1)
+        output, h_n, c_n, cells = self._run(x, state, None, return_cells)
+        if unbatched:
+            output, h_n, c_n = output.squeeze(1), h_n.squeeze(1), c_n.squeeze(1)
+            cells = None if cells is None else cells.squeeze(2)
+        elif self.batch_first:
+            output = output.transpose(0, 1)
+            cells = None if cells is None else cells.transpose(1, 2)
+        final = AssociativeLSTMState(h_n, c_n)
+        return (output, final) if cells is None else (output, final, cells)
+
+    def _forward_packed(self, x: PackedSequence, state: State | None, return_cells: bool) -> tuple:
+        # The batch is worked on in the pack's order, longest item first; states and cells keep the caller's.
+        padded, lengths = pad_packed_sequence(PackedSequence(x.data, x.batch_sizes))
+        if state is not None and x.sorted_indices is not None:
+            self._check_states(state, padded.shape[1])
+            state = (state[0].index_select(1, x.sorted_indices), state[1].index_select(1, x.sorted_indices))
+        output, h_n, c_n, cells = self._run(padded, state, lengths, return_cells)
+        packed = pack_padded_sequence(output, lengths)
+        packed = PackedSequence(packed.data, packed.batch_sizes, x.sorted_indices, x.unsorted_indices)
+        if x.unsorted_indices is not None:
+            h_n, c_n = h_n.index_select(1, x.unsorted_indices), c_n.index_select(1, x.unsorted_indices)
+            cells = None if cells is None else cells.index_select(2, x.unsorted_indices)
+        final = AssociativeLSTMState(h_n, c_n)
+        if cells is None:
+            return packed, final
+        return packed, final, cells.transpose(1, 2) if self.batch_first else cells
+
+    def _run(
+        self, x: Tensor, state: State | None, lengths: Tensor | None, return_cells: bool
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """All layers and directions over x ``(T, B, input)``, with the state ``(D * num_layers, B, ...)``."""
+        weight = self.weight_ih_l0
+        check_input(x, self.input_size, weight)
+        if x.shape[0] == 0:
+            raise ValueError(f"x: expected at least one time step, got shape {tuple(x.shape)}")
+        if state is not None:
+            self._check_states(state, x.shape[1])
+        directions = 2 if self.bidirectional else 1
+        outputs: list[Tensor] = []
+        h_n: list[Tensor] = []
+        c_n: list[Tensor] = []
+        cells: list[Tensor] = []
+        with torch.autocast(x.device.type, enabled=False):
+            x = x.to(weight.dtype)
+            for k, suffix in enumerate(self._suffixes):
+                h_0, c_0 = (
+                    self._initial_state(suffix, x.shape[1]) if state is None else (state[0][k], state[1][k])
+                )
+                output, h, c, all_c = kernels.sequence(
+                    x,
+                    h_0,
+                    c_0,
+                    getattr(self, f"weight_ih{suffix}"),
+                    getattr(self, f"weight_hh{suffix}"),
+                    getattr(self, f"bias{suffix}"),
+                    getattr(self, f"permutations{suffix}"),
+                    lengths,
+                    num_heads=self.num_heads,
+                    activation=self.activation,
+                    reverse=suffix.endswith("_reverse"),
+                    keep_states_every=self.keep_states_every,
+                    return_cells=return_cells,
+                    backend=self.backend,
+                )
+                outputs.append(output)
+                h_n.append(h)
+                c_n.append(c)
+                if all_c is not None:
+                    cells.append(all_c)
+                if len(outputs) == directions:  # a layer is complete: it is the next one's input
+                    x = outputs[0] if directions == 1 else torch.cat(outputs, -1)
+                    outputs = []
+                    if self.dropout and k + 1 < len(self._suffixes):
+                        x = nn.functional.dropout(x, self.dropout, self.training)
+        return x, torch.stack(h_n), torch.stack(c_n), torch.stack(cells) if return_cells else None
+
+    def _initial_state(self, suffix: str, batch: int) -> State:
+        weight = self.weight_ih_l0
+        if self.learn_initial_state:
+            h_0, c_0 = getattr(self, f"h_0{suffix}"), getattr(self, f"c_0{suffix}")
+            return h_0.expand(batch, -1), c_0.expand(batch, self.num_copies, -1)
+        return weight.new_zeros(batch, self.read_size), weight.new_zeros(
+            batch, self.num_copies, self.hidden_size
+        )
+
+    def _check_states(self, state: State, batch: int) -> None:
+        if not isinstance(state, tuple) or len(state) != 2:
+            raise ValueError("state: expected a pair (h_0, c_0)")
+        weight = self.weight_ih_l0
+        sequences = len(self._suffixes)
+        check_state("h_0", state[0], (sequences, batch, self.read_size), weight)
+        check_state("c_0", state[1], (sequences, batch, self.num_copies, self.hidden_size), weight)
+
+    @classmethod
+    def from_lstm(cls, lstm: nn.LSTM, num_copies: int = 1) -> "AssociativeLSTM":
+        r"""The Associative LSTM that computes what a trained `torch.nn.LSTM` computes.
+
+        With input and output keys of ones and imaginary parts of zero, the cell update is the LSTM's, and with
+        ``activation="tanh"`` so is everything else: :math:`\tanh(|u|) u / |u| = \tanh(u)`. The result has
+        ``hidden_size`` twice the LSTM's; in each direction's output the real half is the LSTM's output and the
+        imaginary half is zero. A key of ones is the same under every permutation, so any number of copies serves.
+
+        >>> lstm = nn.LSTM(3, 5)
+        >>> x = torch.randn(7, 2, 3)
+        >>> output, _ = AssociativeLSTM.from_lstm(lstm)(x)
+        >>> torch.allclose(output[..., :5], lstm(x)[0], atol=1e-6)
+        True
+        """
+        if lstm.proj_size:
+            raise ValueError(f"lstm: expected one without projections, got proj_size={lstm.proj_size}")
+        width = lstm.hidden_size
+        weight = lstm.get_parameter("weight_ih_l0")
+        layer = cls(
+            lstm.input_size,
+            2 * width,
+            lstm.num_layers,
+            batch_first=lstm.batch_first,
+            dropout=lstm.dropout,
+            bidirectional=lstm.bidirectional,
+            num_copies=num_copies,
+            activation="tanh",
+            device=weight.device,
+            dtype=weight.dtype,
+        )
+        layer.train(lstm.training)
+        rows = layer.rows
+        real = slice(rows.update.start, rows.update.start + width)
+        torch_order = (rows.input, rows.forget, real, rows.output)  # nn.LSTM's gates: i, f, g, o
+        with torch.no_grad():
+            for parameter in layer.parameters():
+                parameter.zero_()
+            for suffix in layer._suffixes:
+                w_ih, w_hh = (
+                    layer.get_parameter(f"weight_ih{suffix}"),
+                    layer.get_parameter(f"weight_hh{suffix}"),
+                )
+                bias = layer.get_parameter(f"bias{suffix}")
+                for gate, block in enumerate(torch_order):
+                    source = slice(gate * width, (gate + 1) * width)
+                    below = lstm.get_parameter(f"weight_ih{suffix}")[source]
+                    if suffix.startswith("_l0"):
+                        w_ih[block] = below
+                    else:  # the layer below gives [real, imaginary] per direction
+                        w_ih[block].unflatten(-1, (-1, 2, width))[..., 0, :] = below.unflatten(
+                            -1, (-1, width)
+                        )
+                    w_hh[block, :width] = lstm.get_parameter(f"weight_hh{suffix}")[source]
+                    if lstm.bias:
+                        both = lstm.get_parameter(f"bias_ih{suffix}") + lstm.get_parameter(f"bias_hh{suffix}")
+                        bias[block] = both[source]
+                for key in (rows.input_key, rows.output_key):
+                    bias[key.start : key.start + width] = 20.0  # tanh(20) is 1 in float64
+        return layer
+
+
+def _batch_of_one(name: str, state: Tensor, dimensions: int) -> Tensor:
+    if state.dim() != dimensions:
+        raise ValueError(
+            f"{name}: expected {dimensions} dimensions with a single sequence, got shape {tuple(state.shape)}"
+        )
+    return state.unsqueeze(1)

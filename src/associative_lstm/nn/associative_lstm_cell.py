@@ -1,0 +1,94 @@
+"""One step of an Associative LSTM."""
+
+import torch
+from torch import Tensor, nn
+
+from associative_lstm.kernels import reference
+from associative_lstm.nn.base import AssociativeBase, AssociativeLSTMState, check_input, check_state
+
+
+class AssociativeLSTMCell(AssociativeBase):
+    r"""Compute one step of an Associative LSTM.
+
+    .. math::
+        \hat g_f, \hat g_i, \hat g_o, \hat r_i, \hat r_o &= W_{xh} x_t + W_{hh} h_{t-1} + b_h \\
+        \hat u &= W_{xu} x_t + W_{hu} h_{t-1} + b_u \\
+        g_f, g_i, g_o &= \sigma(\hat g_f), \sigma(\hat g_i), \sigma(\hat g_o) \\
+        u, r_i, r_o &= \mathrm{bound}(\hat u), \mathrm{bound}(\hat r_i), \mathrm{bound}(\hat r_o) \\
+        c_{s,t} &= g_f \odot c_{s,t-1} + \sum_{heads} (P_s r_i) \circledast (g_i \odot u) \\
+        h_t &= g_o \odot \mathrm{bound}\Big(\frac{1}{N_{copies}} \sum_{s} (P_s r_o) \circledast c_{s,t}\Big)
+
+    The arguments are those of `AssociativeLSTM`, which is the one to use for sequences.
+
+    Inputs: x ``(B, input_size)`` or ``(input_size,)``; optionally the state (h, c), h
+    ``(B, num_heads * hidden_size)``, c ``(B, num_copies, hidden_size)``; zeros if not given.
+
+    Outputs: the next state, `AssociativeLSTMState` (h, c) of these shapes.
+
+    >>> cell = AssociativeLSTMCell(10, 32, num_copies=4)
+    >>> h, c = cell(torch.randn(2, 10))
+    >>> h, c = cell(torch.randn(2, 10), (h, c))
+    >>> h.shape, c.shape
+    (torch.Size([2, 32]), torch.Size([2, 4, 32]))
+    """
+
+    weight_ih: Tensor
+    weight_hh: Tensor
+    bias: Tensor | None
+    permutations: Tensor
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        *,
+        num_copies: int = 1,
+        num_heads: int = 1,
+        recurrent_update: bool = True,
+        activation: str = "bound",
+        key_init: str = "glorot",
+        forget_bias: float = 0.0,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(
+            input_size,
+            hidden_size,
+            bias,
+            num_copies,
+            num_heads,
+            recurrent_update,
+            activation,
+            key_init,
+            forget_bias,
+        )
+        self._add_direction("", input_size, {"device": device, "dtype": dtype})
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew (see `AssociativeLSTM`); the permutations stay."""
+        self._reset_direction("")
+
+    def forward(self, x: Tensor, state: tuple[Tensor, Tensor] | None = None) -> AssociativeLSTMState:
+        if x.dim() not in (1, 2):
+            raise ValueError(f"x: expected (B, input_size) or (input_size,), got shape {tuple(x.shape)}")
+        batched = x.dim() == 2
+        if not batched:
+            x = x.unsqueeze(0)
+            state = None if state is None else (state[0].unsqueeze(0), state[1].unsqueeze(0))
+        check_input(x, self.input_size, self.weight_ih)
+        batch = x.shape[0]
+        if state is None:
+            h = x.new_zeros(batch, self.read_size, dtype=self.weight_ih.dtype)
+            c = x.new_zeros(batch, self.num_copies, self.hidden_size, dtype=self.weight_ih.dtype)
+        else:
+            h, c = state
+            check_state("h", h, (batch, self.read_size), self.weight_ih)
+            check_state("c", c, (batch, self.num_copies, self.hidden_size), self.weight_ih)
+        with torch.autocast(x.device.type, enabled=False):
+            x = x.to(self.weight_ih.dtype)
+            z = nn.functional.linear(x, self.weight_ih, self.bias)
+            z = z + reference.recurrent(h, self.weight_hh, self.rows.total)
+            h, c = reference.step(z, c, self.permutations, self.num_heads, self.activation)
+        return AssociativeLSTMState(h, c) if batched else AssociativeLSTMState(h[0], c[0])

@@ -1,0 +1,108 @@
+"""The layer and the cell against the independent complex NumPy implementation, to 1e-12 in float64."""
+
+import numpy as np
+import pytest
+import torch
+import twin
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from associative_lstm import AssociativeLSTM, AssociativeLSTMCell
+
+T, B, INPUT, N = 7, 3, 5, 6  # N/2 = 3: the smallest size where a permutation can differ from its inverse
+
+
+def agree(ours, theirs):
+    np.testing.assert_allclose(ours.detach().numpy(), theirs, rtol=0, atol=1e-12)
+
+
+def layer_and_state(backend="reference", **options):
+    torch.manual_seed(0)
+    layer = AssociativeLSTM(INPUT, N, dtype=torch.float64, backend=backend, **options)
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter)  # so that many moduli are above 1
+    sequences = layer.num_layers * (2 if layer.bidirectional else 1)
+    h_0 = torch.randn(sequences, B, layer.num_heads * N, dtype=torch.float64)
+    c_0 = torch.randn(sequences, B, layer.num_copies, N, dtype=torch.float64)
+    return layer, h_0, c_0, torch.randn(T, B, INPUT, dtype=torch.float64)
+
+
+def run_twin(layer, x, h_0=None, c_0=None, lengths=None):
+    arrays = {name: value.detach().numpy() for name, value in layer.state_dict().items()}
+    return twin.associative_lstm(
+        arrays,
+        x.numpy(),
+        layer.num_layers,
+        layer.bidirectional,
+        layer.num_heads,
+        layer.hidden_size,
+        layer.recurrent_update,
+        layer.activation,
+        None if h_0 is None else h_0.numpy(),
+        None if c_0 is None else c_0.numpy(),
+        None if lengths is None else lengths.numpy(),
+    )
+
+
+@pytest.mark.parametrize("activation", ["bound", "tanh"])
+@pytest.mark.parametrize("recurrent_update", [True, False])
+@pytest.mark.parametrize("num_copies", [1, 4, 8])
+@pytest.mark.parametrize("num_heads", [1, 3])
+def test_every_kind_of_step(num_heads, num_copies, recurrent_update, activation):
+    layer, h_0, c_0, x = layer_and_state(
+        num_heads=num_heads, num_copies=num_copies, recurrent_update=recurrent_update, activation=activation
+    )
+    output, (h_n, c_n) = layer(x, (h_0, c_0))
+    for ours, theirs in zip((output, h_n, c_n), run_twin(layer, x, h_0, c_0), strict=True):
+        agree(ours, theirs)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("num_layers", [1, 3])
+@pytest.mark.parametrize("bias", [False, True])
+def test_layers_and_directions(num_layers, bidirectional, bias):
+    layer, h_0, c_0, x = layer_and_state(
+        num_heads=2, num_copies=3, num_layers=num_layers, bidirectional=bidirectional, bias=bias
+    )
+    output, (h_n, c_n) = layer(x, (h_0, c_0))
+    for ours, theirs in zip((output, h_n, c_n), run_twin(layer, x, h_0, c_0), strict=True):
+        agree(ours, theirs)
+
+
+@pytest.mark.parametrize("learn_initial_state", [False, True])
+def test_initial_state_when_none_is_given(learn_initial_state):
+    layer, _, _, x = layer_and_state(
+        num_heads=2, num_copies=3, num_layers=2, bidirectional=True, learn_initial_state=learn_initial_state
+    )
+    output, (h_n, c_n) = layer(x)
+    for ours, theirs in zip((output, h_n, c_n), run_twin(layer, x), strict=True):
+        agree(ours, theirs)
+
+
+def test_packed_sequence():
+    layer, h_0, c_0, x = layer_and_state(num_heads=2, num_copies=3, num_layers=2, bidirectional=True)
+    lengths = torch.tensor([3, 7, 5])
+    packed, (h_n, c_n) = layer(pack_padded_sequence(x, lengths, enforce_sorted=False), (h_0, c_0))
+    output, _ = pad_packed_sequence(packed)
+    for ours, theirs in zip((output, h_n, c_n), run_twin(layer, x, h_0, c_0, lengths), strict=True):
+        agree(ours, theirs)
+
+
+@pytest.mark.parametrize("recurrent_update", [True, False])
+def test_cell(recurrent_update):
+    torch.manual_seed(0)
+    cell = AssociativeLSTMCell(
+        INPUT, N, num_copies=4, num_heads=2, recurrent_update=recurrent_update, dtype=torch.float64
+    )
+    for parameter in cell.parameters():
+        torch.nn.init.normal_(parameter)
+    x = torch.randn(B, INPUT, dtype=torch.float64)
+    h_0, c_0 = torch.randn(B, 2 * N, dtype=torch.float64), torch.randn(B, 4, N, dtype=torch.float64)
+    h, c = cell(x, (h_0, c_0))
+    parameters = {name: value.detach().numpy() for name, value in cell.named_parameters()}
+    for b in range(B):
+        state = h_0[b].numpy(), twin.to_complex(c_0[b].numpy())
+        theirs_h, theirs_c = twin.associative_lstm_step(
+            parameters, x[b].numpy(), *state, cell.permutations.numpy(), 2, recurrent_update, "bound"
+        )
+        agree(h[b], theirs_h)
+        agree(c[b], twin.to_pair(theirs_c))
