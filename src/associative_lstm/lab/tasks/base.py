@@ -1,0 +1,118 @@
+"""What every task is: a definition, and endless seeded streams of named batches."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Batch(NamedTuple):
+    r"""A minibatch, time first: what the network sees, what it should say, and where that counts.
+
+    ::
+
+        inputs   s ( u , v ) , q ( u ) v        time runs to the right, one row per lane
+        targets  ( u , v ) , q ( u ) v .        the symbol after each input
+        mask     . . . . . . . . . . ^ ^        the targets that are scored
+
+    Shapes: ``(T, B)`` int64 symbols and a ``(T, B)`` bool mask; where a task's inputs are not symbols,
+    ``inputs`` is ``(T, B, input_size)`` and ``targets`` ``(T, B, output_size)``, both float.
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    mask: Tensor
+
+
+class Stream(ABC):
+    """An endless iterator of batches whose position can be saved and restored exactly."""
+
+    def __iter__(self) -> "Stream":
+        return self
+
+    @abstractmethod
+    def __next__(self) -> Batch: ...
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """The position, in plain numbers: a fresh stream given it continues with the same batches."""
+
+    @abstractmethod
+    def load_state(self, state: dict[str, Any]) -> None: ...
+
+
+class Task(ABC):
+    """A task by name. It holds no position: :meth:`stream` makes as many independent streams as needed."""
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    episodic: ClassVar[bool]
+    """Episodic: a batch is whole sequences, from a fresh state. Online: a window of endless lanes."""
+    loss: ClassVar[Literal["softmax", "sigmoid"]] = "softmax"
+    batch_size: ClassVar[int] = 2
+    """The paper's minibatch."""
+    vocabulary: str | None
+    """Symbol ``k`` is written as ``vocabulary[k]``; None where the inputs are not symbols."""
+    input_size: int
+    output_size: int
+    chance: float
+    """Expected cost, in :attr:`unit`, of knowing the form of the task and remembering nothing
+    (on tasks with an :meth:`answer`: the cost of the answer)."""
+
+    @property
+    def unit(self) -> str:
+        """What the cost counts: bits per sequence if episodic, bits per scored symbol if online."""
+        return "bits per sequence" if self.episodic else "bits per scored symbol"
+
+    @abstractmethod
+    def stream(
+        self, batch_size: int, seed: int, *, split: str = "train", rank: int = 0, world_size: int = 1
+    ) -> Stream:
+        """Batches of ``batch_size`` lanes, each its own stream; ``rank`` of ``world_size`` gets its share.
+
+        Lane k is the same however the lanes are shared out. ``split`` ``"test"`` is never seen in training.
+        """
+
+    def answer(self, batch: Batch) -> Tensor | None:
+        """The part of the mask that takes memory, where the cost also runs over the rest of the sequence."""
+        return None
+
+    def decode(self, symbols: Tensor) -> str:
+        """The text of a one-dimensional tensor of symbols."""
+        if self.vocabulary is None:
+            raise TypeError(f"task {self.name!r} has no symbols to write as text")
+        return "".join(self.vocabulary[k] for k in symbols.tolist())
+
+
+def lanes_of(batch_size: int, rank: int, world_size: int) -> range:
+    """The lanes of one of ``world_size`` processes, each with an equal share of the batch.
+
+    >>> lanes_of(6, rank=1, world_size=2)
+    range(3, 6)
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    if batch_size % world_size:
+        raise ValueError(f"batch_size {batch_size} cannot be shared equally by {world_size} processes")
+    share = batch_size // world_size
+    return range(rank * share, (rank + 1) * share)
+
+
+def checked_positions(state: dict[str, Any], key: str, count: int) -> list[int]:
+    """``state[key]`` if it is a list of ``count`` non-negative integers, as a saved position must be."""
+    value = state.get(key) if isinstance(state, dict) else None
+    if (
+        not isinstance(value, list)
+        or len(value) != count
+        or not all(type(v) is int and 0 <= v < 2**62 for v in value)
+    ):
+        raise ValueError(
+            f"stream state: {key!r} must be a list of {count} non-negative integers, got {value!r}"
+        )
+    return value
+
+
+def to_batch(inputs: Any, targets: Any, mask: Any) -> Batch:
+    """A batch from NumPy arrays, sharing their memory."""
+    return Batch(torch.from_numpy(inputs), torch.from_numpy(targets), torch.from_numpy(mask))

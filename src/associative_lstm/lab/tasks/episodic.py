@@ -1,0 +1,61 @@
+"""Streams of whole sequences, for tasks that start from a fresh state every time."""
+
+import hashlib
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from associative_lstm.lab.tasks.base import Batch, Stream, Task, checked_positions, lanes_of
+
+_CHUNK = 128  # sequences of a lane drawn at a time
+
+
+class EpisodicTask(Task):
+    """A task of two methods: draw the contents of many sequences, and lay a minibatch of them out in time."""
+
+    episodic = True
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator, count: int) -> list[np.ndarray]:
+        """The contents of ``count`` independent sequences: one array each, first dimension its length."""
+
+    @abstractmethod
+    def lay_out(self, contents: list[np.ndarray]) -> Batch:
+        """The batch with these contents, one per lane, padded to the longest with unscored steps."""
+
+    def stream(
+        self, batch_size: int, seed: int, *, split: str = "train", rank: int = 0, world_size: int = 1
+    ) -> "EpisodicStream":
+        return EpisodicStream(self, lanes_of(batch_size, rank, world_size), f"{self.name}/{split}/{seed}")
+
+
+class EpisodicStream(Stream):
+    """Chunk n of a lane depends on the key, the lane and n alone, so the position is one integer."""
+
+    def __init__(self, task: EpisodicTask, lanes: range, key: str) -> None:
+        self._task, self._lanes, self._key = task, lanes, key
+        self._drawn = 0
+        self._chunks: list[list[np.ndarray]] = []
+        self._chunk = -1
+
+    def __next__(self) -> Batch:
+        chunk, row = divmod(self._drawn, _CHUNK)
+        if chunk != self._chunk:
+            self._chunks = [
+                self._task.draw(generator(f"{self._key}/{lane}/{chunk}"), _CHUNK) for lane in self._lanes
+            ]
+            self._chunk = chunk
+        self._drawn += 1
+        return self._task.lay_out([contents[row] for contents in self._chunks])
+
+    def state(self) -> dict[str, Any]:
+        return {"drawn": [self._drawn]}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        [self._drawn] = checked_positions(state, "drawn", 1)
+
+
+def generator(key: str) -> np.random.Generator:
+    """A random generator that depends on the whole text of ``key``."""
+    return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(key.encode()).digest(), "big")))
