@@ -1,6 +1,7 @@
 """The sequence recurrence: an obvious PyTorch loop, a fused CPU routine, and the choice between them."""
 
 import functools
+import importlib
 import warnings
 
 import torch
@@ -12,16 +13,18 @@ BACKENDS = ("auto", "reference", "fused")
 
 
 @functools.cache
-def fused_unavailable() -> str | None:
-    """Why the fused kernels cannot be used in this process, or None if they can."""
+def fused_unavailable(kernel: str = "fused_cpu") -> str | None:
+    """Why the fused kernel of this name cannot be used in this process, or None if it can."""
     try:
-        from associative_lstm.kernels import fused_cpu  # noqa: F401
+        importlib.import_module(f"associative_lstm.kernels.{kernel}")
     except Exception as error:  # Numba is missing, does not fit this Python, or has nowhere to keep its cache
         return f"{type(error).__name__}: {error}".splitlines()[0]
     return None
 
 
-def choose_backend(backend: str, device: torch.device, dtype: torch.dtype) -> tuple[str, str]:
+def choose_backend(
+    backend: str, device: torch.device, dtype: torch.dtype, kernel: str = "fused_cpu"
+) -> tuple[str, str]:
     """The path that a layer takes, ``"fused"`` or ``"reference"``, and the reason in words.
 
     >>> choose_backend("reference", torch.device("cpu"), torch.float32)
@@ -35,7 +38,7 @@ def choose_backend(backend: str, device: torch.device, dtype: torch.dtype) -> tu
         reason = f"the fused kernel runs on the CPU, not on {device.type}"
     elif dtype not in (torch.float32, torch.float64):
         reason = f"the fused kernel computes in float32 and float64, not {dtype}"
-    elif (error := fused_unavailable()) is not None:
+    elif (error := fused_unavailable(kernel)) is not None:
         reason = f"Numba cannot be used here ({error})"
         if backend == "auto" and "fused_cpu" not in reason:
             _warn_once(f"associative-lstm runs its slow reference loop: {reason}")
