@@ -7,11 +7,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from associative_lstm.nn import LSTM, PermutationRNN
+from associative_lstm.nn import LSTM, MultiplicativeUnitaryRNN, PermutationRNN, UnitaryRNN
 
 NETWORKS = {
     "LSTM": lambda **options: LSTM(5, 6, num_layers=2, **options),
     "PermutationRNN": lambda **options: PermutationRNN(5, 6, **options),
+    "UnitaryRNN": lambda **options: UnitaryRNN(5, 6, **options),
+    "MultiplicativeUnitaryRNN": lambda **options: MultiplicativeUnitaryRNN(5, 6, **options),
 }
 each_network = pytest.mark.parametrize("name", NETWORKS)
 
@@ -134,11 +136,11 @@ def test_moves_to_another_dtype(name):
     ("x", "error", "words"),
     [
         ([[1.0]], TypeError, "tensor"),
-        (torch.zeros(3, 5), RuntimeError, r"\(time, batch, input_size\)"),
-        (torch.zeros(3, 2, 4), RuntimeError, "expected 5, got 4"),
-        (torch.zeros(0, 2, 5), RuntimeError, "at least one"),
-        (torch.zeros(3, 0, 5), RuntimeError, "at least one"),
-        (torch.zeros(3, 2, 5, dtype=torch.float64), RuntimeError, "dtype"),
+        (torch.zeros(3, 5), ValueError, r"\(time, batch, input_size\)"),
+        (torch.zeros(3, 2, 4), ValueError, "input_size=5, got 4"),
+        (torch.zeros(0, 2, 5), ValueError, "at least one"),
+        (torch.zeros(3, 0, 5), ValueError, "at least one"),
+        (torch.zeros(3, 2, 5, dtype=torch.float64), ValueError, "float32"),
     ],
 )
 def test_bad_input_is_named(name, x, error, words):
@@ -151,17 +153,17 @@ def test_a_bad_state_is_named(name):
     net = NETWORKS[name]()
     x = torch.zeros(3, 2, 5)
     good = parts(net.initial_state(2))
-    with pytest.raises(RuntimeError, match="parts"):
+    with pytest.raises(ValueError, match="parts"):
         net(x, (*good, good[0]))
     with pytest.raises(TypeError, match="tensor"):
         net(x, ("nonsense", *good[1:]))
-    with pytest.raises(RuntimeError, match="shape"):
+    with pytest.raises(ValueError, match="shape"):
         net(x, (*good[:-1], good[-1][..., :-1]))
-    with pytest.raises(RuntimeError, match="dtype"):
+    with pytest.raises(ValueError, match="float32"):
         net(x, (good[0].double(), *good[1:]))
 
 
-@pytest.mark.parametrize("kind", [LSTM, PermutationRNN])
+@pytest.mark.parametrize("kind", [LSTM, PermutationRNN, UnitaryRNN, MultiplicativeUnitaryRNN])
 def test_bad_sizes_are_named(kind):
     with pytest.raises(ValueError, match="input_size"):
         kind(0, 8)
@@ -179,6 +181,8 @@ def count(net, readout=True):
 
 def test_parameter_counts_of_the_copy_task():
     assert count(PermutationRNN(10, 256, learn_initial_state=True)) == 5_642
+    assert count(UnitaryRNN(10, 256, learn_initial_state=True)) == 6_666
+    assert count(MultiplicativeUnitaryRNN(10, 256, learn_initial_state=True)) == 10_506
     assert count(LSTM(10, 128, learn_initial_state=True)) == 72_714 == 72_993 - (2 * (128 + 10) + 3)
     assert count(LSTM(10, 512, learn_initial_state=True)) == 1_077_258 == 1_078_305 - (2 * (512 + 10) + 3)
 

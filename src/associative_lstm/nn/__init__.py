@@ -5,5 +5,14 @@ from associative_lstm.nn.associative_lstm_cell import AssociativeLSTMCell
 from associative_lstm.nn.base import AssociativeLSTMState
 from associative_lstm.nn.lstm import LSTM
 from associative_lstm.nn.permutation_rnn import PermutationRNN
+from associative_lstm.nn.unitary_rnn import MultiplicativeUnitaryRNN, UnitaryRNN
 
-__all__ = ["LSTM", "AssociativeLSTM", "AssociativeLSTMCell", "AssociativeLSTMState", "PermutationRNN"]
+__all__ = [
+    "LSTM",
+    "AssociativeLSTM",
+    "AssociativeLSTMCell",
+    "AssociativeLSTMState",
+    "MultiplicativeUnitaryRNN",
+    "PermutationRNN",
+    "UnitaryRNN",
+]

@@ -5,14 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-
-def positive(name: str, value: int) -> int:
-    """``value``, if it is a positive integer."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be an int, got {type(value).__name__}")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
-    return value
+from associative_lstm.nn.base import check_input, check_positive_int, check_state
 
 
 class RecurrentNetwork(torch.nn.Module):
@@ -27,8 +20,10 @@ class RecurrentNetwork(torch.nn.Module):
 
     def __init__(self, input_size: int, hidden_size: int, output_size: int, *, batch_first: bool) -> None:
         super().__init__()
-        self.input_size = positive("input_size", input_size)
-        self.hidden_size = positive("hidden_size", hidden_size)
+        check_positive_int("input_size", input_size)
+        check_positive_int("hidden_size", hidden_size)
+        self.input_size = input_size
+        self.hidden_size = hidden_size
         self.output_size = output_size
         self.batch_first = batch_first
         self.learn_initial_state = False
@@ -70,47 +65,28 @@ class RecurrentNetwork(torch.nn.Module):
         if self.batch_first:
             x = x.transpose(0, 1)
         batch_size = x.shape[1]
-        parts = (
-            self._initial_parts(batch_size)
-            if state is None
-            else self._check_state(state, batch_size, x.dtype)
-        )
+        parts = self._initial_parts(batch_size) if state is None else self._check_state(state, batch_size)
         output, parts = self._sequence(x, parts)
         return output.transpose(0, 1) if self.batch_first else output, self._state(parts)
 
     def _check_input(self, x: Tensor) -> None:
         layout = "(batch, time, input_size)" if self.batch_first else "(time, batch, input_size)"
         if not isinstance(x, Tensor):
-            raise TypeError(f"the input must be a tensor of shape {layout}, got {type(x).__name__}")
+            raise TypeError(f"x: expected a tensor of shape {layout}, got {type(x).__name__}")
         if x.dim() != 3:
-            raise RuntimeError(f"the input must have shape {layout}, got {tuple(x.shape)}")
-        if x.shape[-1] != self.input_size:
-            raise RuntimeError(
-                f"input.size(-1) must be equal to input_size: expected {self.input_size}, got {x.shape[-1]}"
-            )
-        if x.shape[0] == 0 or x.shape[1] == 0:
-            raise RuntimeError(
-                f"the input must have at least one time step and one sequence, got {tuple(x.shape)}"
-            )
-        dtype = next(self.parameters()).dtype
-        if x.dtype != dtype and not torch.is_autocast_enabled(x.device.type):
-            raise RuntimeError(f"the input must have the parameters' dtype {dtype}, got {x.dtype}")
+            raise ValueError(f"x: expected shape {layout}, got {tuple(x.shape)}")
+        if 0 in x.shape[:2]:
+            raise ValueError(f"x: expected at least one time step and one sequence, got {tuple(x.shape)}")
+        check_input(x, self.input_size, next(self.parameters()))
 
-    def _check_state(self, state: Any, batch_size: int, dtype: torch.dtype) -> list[Tensor]:
-        parts = [state] if isinstance(state, Tensor) else list(state)
+    def _check_state(self, state: Any, batch_size: int) -> list[Tensor]:
         shapes = self._state_shapes()
+        parts = list(state) if isinstance(state, tuple | list) else [state]
         if len(parts) != len(shapes):
-            raise RuntimeError(f"the state must have the parts {', '.join(shapes)}, got {len(parts)} parts")
+            raise ValueError(f"state: expected the parts {', '.join(shapes)}, got {len(parts)} parts")
         for part, (name, shape) in zip(parts, shapes.items(), strict=True):
-            if not isinstance(part, Tensor):
-                raise TypeError(f"{name} of the state must be a tensor, got {type(part).__name__}")
-            expected = (*shape[: self.batch_dim], batch_size, *shape[self.batch_dim :])
-            if tuple(part.shape) != expected:
-                raise RuntimeError(f"{name} of the state must have shape {expected}, got {tuple(part.shape)}")
-            if part.dtype != dtype:
-                raise RuntimeError(
-                    f"{name} of the state must have the input's dtype {dtype}, got {part.dtype}"
-                )
+            whole = (*shape[: self.batch_dim], batch_size, *shape[self.batch_dim :])
+            check_state(name, part, whole, next(self.parameters()))
         return parts
 
     def extra_repr(self) -> str:

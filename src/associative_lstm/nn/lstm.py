@@ -5,7 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from associative_lstm.nn._recurrent import RecurrentNetwork, positive
+from associative_lstm.nn._recurrent import RecurrentNetwork
+from associative_lstm.nn.base import check_positive_int
 
 
 class LSTM(RecurrentNetwork):
@@ -58,7 +59,8 @@ class LSTM(RecurrentNetwork):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, hidden_size, batch_first=batch_first)
-        self.num_layers = positive("num_layers", num_layers)
+        check_positive_int("num_layers", num_layers)
+        self.num_layers = num_layers
         self.forget_bias = forget_bias
         factory: dict[str, Any] = {"device": device, "dtype": dtype}
         rows = 4 * hidden_size

@@ -1,0 +1,253 @@
+"""The unitary RNN and its multiplicative variant: recurrent matrices that keep the length of what they carry."""
+
+import functools
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from associative_lstm.kernels import BACKENDS, unitary
+from associative_lstm.nn._recurrent import RecurrentNetwork
+
+
+@functools.lru_cache(maxsize=8)
+def _fourier(size: int, sign: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+    r"""The unitary matrix :math:`e^{\pm 2 \pi i j k / n} / \sqrt n`, as a real pair along the first dimension."""
+    k = torch.arange(size, device=device)
+    angles = (sign * 2 * math.pi / size) * (k.outer(k) % size).double()  # reduced while it is exact
+    return (torch.cat([angles.cos(), angles.sin()]) / math.sqrt(size)).to(dtype)
+
+
+def _real_form(X: Tensor) -> Tensor:
+    """The real (2m, 2n) matrix that acts on real pairs as the complex matrix of the pair X, (2m, n), does."""
+    re, im = X.chunk(2)
+    return torch.cat([X, torch.cat([-im, re])], dim=1)
+
+
+def _turn_rows(angles: Tensor, X: Tensor) -> Tensor:
+    """D X, with D the diagonal of ``exp(i angles)``."""
+    return unitary.turn(X.T, angles).T
+
+
+def _turn_columns(X: Tensor, angles: Tensor) -> Tensor:
+    """X D."""
+    re, im = X.chunk(2)
+    cos, sin = angles.cos(), angles.sin()
+    return torch.cat([re * cos - im * sin, re * sin + im * cos])
+
+
+def _reflect(v: Tensor, X: Tensor) -> Tensor:
+    r"""R X, with R the reflection :math:`I - 2 v v^\dagger / |v|^2`."""
+    V = _real_form(v.unsqueeze(1))
+    return X - (2 / v.dot(v)) * (V @ (V.T @ X))
+
+
+class _UnitaryBase(RecurrentNetwork):
+    """What both networks have: input weights, reflections, a permutation, a modulus bias."""
+
+    permutation: Tensor
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        batch_first: bool,
+        learn_initial_state: bool,
+        backend: str,
+        factory: dict[str, Any],
+    ) -> None:
+        super().__init__(input_size, hidden_size, hidden_size, batch_first=batch_first)
+        if hidden_size % 2:
+            raise ValueError(
+                f"hidden_size: expected an even number (real and imaginary halves), got {hidden_size}"
+            )
+        if backend not in BACKENDS:
+            raise ValueError(f"backend: expected one of {', '.join(map(repr, BACKENDS))}, got {backend!r}")
+        self.backend = backend
+        half = hidden_size // 2
+        self.weight = torch.nn.Parameter(torch.empty(hidden_size, input_size, **factory))
+        self.bias = torch.nn.Parameter(torch.empty(hidden_size, **factory))
+        self.reflections = torch.nn.Parameter(torch.empty(2, hidden_size, **factory))
+        self.modulus_bias = torch.nn.Parameter(torch.empty(half, **factory))
+        self.register_buffer("permutation", torch.randperm(half, device=factory["device"]))
+        if learn_initial_state:
+            self._learn_initial_state(**factory)
+
+    def reset_parameters(self) -> None:
+        """Glorot-uniform weights, zero biases, reflections in (-1, 1), a learned h_0 of length about 1."""
+        for parameter in self.parameters():
+            torch.nn.init.zeros_(parameter)
+        torch.nn.init.xavier_uniform_(self.weight)
+        torch.nn.init.uniform_(self.reflections, -1, 1)
+        if self.learn_initial_state:
+            limit = math.sqrt(3 / self.hidden_size)
+            torch.nn.init.uniform_(self.get_parameter("h_0"), -limit, limit)
+
+    def _state_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"h": (self.hidden_size,)}
+
+    def _state(self, parts: list[Tensor]) -> Tensor:
+        return parts[0]
+
+    def _constant_parts(self) -> tuple[Tensor, Tensor]:
+        """P R_1 F and R_2 F^-1: what stands between two diagonals, as real pairs along the first dimension."""
+        half, weight = self.hidden_size // 2, self.weight
+        F, F_inverse = (_fourier(half, sign, weight.device, weight.dtype) for sign in (-1, 1))
+        v_1, v_2 = self.reflections
+        rows = torch.cat([self.permutation, half + self.permutation])
+        return _reflect(v_1, F).index_select(0, rows), _reflect(v_2, F_inverse)
+
+    def _run(
+        self, x: Tensor, h_0: Tensor, matrices: Tensor, angles: Tensor | None
+    ) -> tuple[Tensor, list[Tensor]]:
+        u = torch.nn.functional.linear(x, self.weight, self.bias)
+        output = unitary.sequence(u, h_0, matrices, angles, self.modulus_bias, self.backend)
+        return output, [output[-1]]
+
+
+class UnitaryRNN(_UnitaryBase):
+    r"""Apply the unitary RNN of Arjovsky, Shah and Bengio (2016).
+
+    .. math::
+        W &= D_3 R_2 F^{-1} D_2 P R_1 F D_1 \\
+        h_t &= f(W h_{t-1} + V x_t + b), \qquad f(z) = (|z| + b_f)_+ \, z / |z|
+
+    on N_h/2 complex numbers: D are diagonals of :math:`e^{i \theta}` with learned phases :math:`\theta`, R the
+    reflections :math:`I - 2 v v^\dagger / |v|^2` of learned vectors v, F the unitary discrete Fourier
+    transformation, P a constant random permutation, f a rectifier of the modulus with a learned bias (see
+    :func:`associative_lstm.kernels.unitary.modrelu` for what it does at 0). A product of unitary matrices is
+    unitary, so W is, whatever was learned. It is put together once for each call: a time step is one matrix
+    product.
+
+    Phases start uniform on the circle, v uniform in (-1, 1), a learned h_0 uniform in
+    :math:`\pm\sqrt{3 / N_h}`, as in that paper; V is Glorot-uniform and the biases are zero.
+
+    Args:
+        input_size: the number n of features of ``x``.
+        hidden_size: N_h, the real numbers of the state; even.
+        batch_first: ``x`` and ``output`` are ``(B, T, ...)``.
+        learn_initial_state: h_0 is a parameter, instead of zero.
+        backend: ``"fused"`` (compiled, CPU), ``"reference"`` (a loop), or ``"auto"``. The numbers are the same.
+
+    Inputs: ``x`` of shape ``(T, B, input_size)``, and optionally the state ``h``, ``(B, hidden_size)``.
+
+    Outputs: ``output`` of shape ``(T, B, hidden_size)``, ``[real half, imaginary half]``, and the state ``h``,
+    which is the last output.
+
+    Attributes:
+        permutation: ``(hidden_size / 2,)``, int64, with ``(P h)[j] = h[permutation[j]]`` on each half.
+
+    Example:
+        >>> net = UnitaryRNN(10, 256)
+        >>> output, h = net(torch.randn(7, 2, 10))
+        >>> output.shape, h.shape
+        (torch.Size([7, 2, 256]), torch.Size([2, 256]))
+        >>> W = net.recurrent_matrix()
+        >>> torch.allclose(W.T @ W, torch.eye(256), atol=1e-5)
+        True
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        batch_first: bool = False,
+        learn_initial_state: bool = False,
+        backend: str = "auto",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        factory: dict[str, Any] = {"device": device, "dtype": dtype}
+        super().__init__(
+            input_size,
+            hidden_size,
+            batch_first=batch_first,
+            learn_initial_state=learn_initial_state,
+            backend=backend,
+            factory=factory,
+        )
+        self.phases = torch.nn.Parameter(torch.empty(3, hidden_size // 2, **factory))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        torch.nn.init.uniform_(self.phases, -math.pi, math.pi)
+
+    def recurrent_matrix(self) -> Tensor:
+        """W as the real ``(hidden_size, hidden_size)`` matrix that acts on real pairs: orthogonal."""
+        inner, outer = self._constant_parts()
+        d_1, d_2, d_3 = self.phases
+        between = _turn_rows(d_2, _turn_columns(inner, d_1))
+        return _real_form(_turn_rows(d_3, _real_form(outer) @ between))
+
+    def _sequence(self, x: Tensor, parts: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        return self._run(x, parts[0], self.recurrent_matrix().unsqueeze(0), None)
+
+
+class MultiplicativeUnitaryRNN(_UnitaryBase):
+    r"""Apply the unitary RNN whose diagonal matrices depend on the input.
+
+    .. math::
+        \theta_1, \theta_2, \theta_3 &= W_{xr} x_t + b_r, \qquad D_k = \mathrm{diag}(e^{i \theta_k}) \\
+        h_t &= f(D_3 R_2 F^{-1} D_2 P R_1 F D_1 h_{t-1} + V x_t + b)
+
+    All else is as in :class:`UnitaryRNN`, which this is if :math:`W_{xr} = 0`. What stands between two diagonals
+    does not depend on the input and is put together once for each call: a time step is two matrix products.
+    W_xr is Glorot-uniform and b_r uniform on the circle at the start.
+
+    Args:
+        input_size: the number n of features of ``x``.
+        hidden_size: N_h, the real numbers of the state; even.
+        batch_first: ``x`` and ``output`` are ``(B, T, ...)``.
+        learn_initial_state: h_0 is a parameter, instead of zero.
+        backend: ``"fused"`` (compiled, CPU), ``"reference"`` (a loop), or ``"auto"``. The numbers are the same.
+
+    Inputs: ``x`` of shape ``(T, B, input_size)``, and optionally the state ``h``, ``(B, hidden_size)``.
+
+    Outputs: ``output`` of shape ``(T, B, hidden_size)``, ``[real half, imaginary half]``, and the state ``h``,
+    which is the last output.
+
+    Example:
+        >>> net = MultiplicativeUnitaryRNN(10, 256)
+        >>> output, h = net(torch.randn(7, 2, 10))
+        >>> output.shape, h.shape
+        (torch.Size([7, 2, 256]), torch.Size([2, 256]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        batch_first: bool = False,
+        learn_initial_state: bool = False,
+        backend: str = "auto",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        factory: dict[str, Any] = {"device": device, "dtype": dtype}
+        super().__init__(
+            input_size,
+            hidden_size,
+            batch_first=batch_first,
+            learn_initial_state=learn_initial_state,
+            backend=backend,
+            factory=factory,
+        )
+        rows = 3 * (hidden_size // 2)
+        self.phase_weight = torch.nn.Parameter(torch.empty(rows, input_size, **factory))
+        self.phase_bias = torch.nn.Parameter(torch.empty(rows, **factory))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        torch.nn.init.xavier_uniform_(self.phase_weight)
+        torch.nn.init.uniform_(self.phase_bias, -math.pi, math.pi)
+
+    def _sequence(self, x: Tensor, parts: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        matrices = torch.stack([_real_form(part) for part in self._constant_parts()])
+        angles = torch.nn.functional.linear(x, self.phase_weight, self.phase_bias)
+        return self._run(x, parts[0], matrices, angles.unflatten(-1, (3, -1)))

@@ -1,0 +1,237 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from associative_lstm.kernels import unitary
+from associative_lstm.nn import MultiplicativeUnitaryRNN, UnitaryRNN
+
+BOTH = pytest.mark.parametrize("kind", [UnitaryRNN, MultiplicativeUnitaryRNN])
+BACKENDS = pytest.mark.parametrize("backend", ["reference", "fused"])
+
+
+def make(kind, n, hidden_size, *, seed=0, dtype=torch.float64, **options):
+    torch.manual_seed(seed)
+    net = kind(n, hidden_size, dtype=dtype, **options)
+    with torch.no_grad():
+        net.bias.normal_()
+        net.modulus_bias.normal_().mul_(0.3)
+    return net
+
+
+def numpy_sequence(net, x, h):
+    """The equations on complex128, with np.fft and one sequence at a time."""
+    value = {name: tensor.detach().numpy() for name, tensor in net.state_dict().items()}
+    half = net.hidden_size // 2
+
+    def pair(v):
+        return v[:half] + 1j * v[half:]
+
+    def reflect(v, z):
+        return z - 2 * v * (v.conj() @ z) / (v.conj() @ v)
+
+    v_1, v_2 = (pair(v) for v in value["reflections"])
+    h = pair(h)
+    outputs = []
+    for x_t in x:
+        if "phases" in value:
+            phases = value["phases"]
+        else:
+            phases = (value["phase_weight"] @ x_t + value["phase_bias"]).reshape(3, half)
+        d_1, d_2, d_3 = np.exp(1j * phases)
+        z = np.fft.fft(d_1 * h, norm="ortho")
+        z = reflect(v_1, z)[value["permutation"]]
+        z = d_3 * reflect(v_2, np.fft.ifft(d_2 * z, norm="ortho"))
+        z = z + pair(value["weight"] @ x_t + value["bias"])
+        h = np.maximum(np.abs(z) + value["modulus_bias"], 0) * z / np.abs(z)
+        outputs.append(np.concatenate([h.real, h.imag]))
+    return np.stack(outputs)
+
+
+@BOTH
+@BACKENDS
+@pytest.mark.parametrize("hidden_size", [2, 10, 16, 34])
+def test_agrees_with_complex_numpy_and_its_fft(kind, backend, hidden_size):
+    net = make(kind, 5, hidden_size, backend=backend)
+    x = torch.randn(12, 3, 5, dtype=torch.float64)
+    h_0 = torch.randn(3, hidden_size, dtype=torch.float64)
+    output, _ = net(x, h_0)
+    for b in range(3):
+        expected = numpy_sequence(net, x[:, b].numpy(), h_0[b].numpy())
+        np.testing.assert_allclose(output[:, b].detach().numpy(), expected, rtol=0, atol=1e-12)
+
+
+def unitary_error(A):
+    return (A.T @ A - torch.eye(len(A), dtype=A.dtype)).abs().max().item()
+
+
+def train(net, steps=30):
+    optimiser = torch.optim.Adam(net.parameters(), lr=0.05)
+    x = torch.randn(9, 4, net.input_size, dtype=torch.float64)
+    target = torch.randn(9, 4, net.hidden_size, dtype=torch.float64)
+    before = [parameter.detach().clone() for parameter in net.parameters()]
+    for _ in range(steps):
+        optimiser.zero_grad()
+        (net(x)[0] - target).square().mean().backward()
+        optimiser.step()
+    assert all(not torch.equal(a, b) for a, b in zip(before, net.parameters(), strict=True))
+
+
+def test_the_recurrent_matrix_stays_unitary_while_it_learns():
+    net = make(UnitaryRNN, 5, 64)
+    assert unitary_error(net.recurrent_matrix()) < 1e-12
+    train(net)
+    W = net.recurrent_matrix()
+    assert unitary_error(W) < 1e-12
+    top, bottom = W.chunk(2)  # the real form of a complex matrix: [[Re, -Im], [Im, Re]]
+    assert torch.equal(top[:, :32], bottom[:, 32:])
+    assert torch.equal(top[:, 32:], -bottom[:, :32])
+
+
+def test_what_stands_between_the_diagonals_stays_unitary_while_it_learns():
+    net = make(MultiplicativeUnitaryRNN, 5, 64)
+    train(net)
+    for part in net._constant_parts():
+        real, imaginary = part.detach().chunk(2)
+        U = torch.complex(real, imaginary)
+        assert (U.conj().T @ U - torch.eye(32)).abs().max() < 1e-12
+
+
+def test_the_multiplicative_network_without_input_weights_is_the_unitary_one():
+    plain, multiplicative = make(UnitaryRNN, 5, 16), make(MultiplicativeUnitaryRNN, 5, 16)
+    with torch.no_grad():
+        for name in ("weight", "bias", "reflections", "modulus_bias", "permutation"):
+            getattr(multiplicative, name).copy_(getattr(plain, name))
+        multiplicative.phase_weight.zero_()
+        multiplicative.phase_bias.copy_(plain.phases.flatten())
+    x = torch.randn(12, 3, 5, dtype=torch.float64)
+    torch.testing.assert_close(multiplicative(x)[0], plain(x)[0], rtol=0, atol=1e-12)
+
+
+def gradients(net, x, h_0, weight):
+    output, h = net(x, h_0)
+    inputs = (x, h_0, *net.parameters())
+    loss = (output * weight).sum() + h.square().sum()
+    return [output, h, *torch.autograd.grad(loss, inputs)]
+
+
+@BOTH
+@settings(max_examples=10, deadline=None)
+@given(T=st.integers(1, 20), B=st.integers(1, 5), half=st.integers(1, 19), seed=st.integers(0, 99))
+def test_fused_equals_reference(kind, T, B, half, seed):
+    nets = [make(kind, 3, 2 * half, seed=seed, backend=name) for name in ("reference", "fused")]
+    x = torch.randn(T, B, 3, dtype=torch.float64, requires_grad=True)
+    h_0 = torch.randn(B, 2 * half, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(T, B, 2 * half, dtype=torch.float64)
+    for expected, ours in zip(*(gradients(net, x, h_0, weight) for net in nets), strict=True):
+        torch.testing.assert_close(ours, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("turning", [False, True])
+@settings(max_examples=25, deadline=None)
+@given(
+    T=st.integers(1, 20),
+    B=st.integers(1, 5),
+    half=st.integers(1, 19),
+    seed=st.integers(0, 99),
+    data=st.data(),
+)
+def test_fused_kernel_equals_reference_loop(turning, T, B, half, seed, data):
+    K = data.draw(st.integers(1, 3)) if turning else 1
+    generator = torch.Generator().manual_seed(seed)
+
+    def draw(*shape):
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+    matrices = torch.linalg.qr(draw(K, 2 * half, 2 * half)).Q
+    angles = draw(T, B, K + 1, half) if turning else None
+    values = [draw(T, B, 2 * half), draw(B, 2 * half), matrices, angles, 0.2 * draw(half)]
+    weight = draw(T, B, 2 * half)
+
+    def run(backend, dtype):
+        inputs = [None if tensor is None else tensor.to(dtype).requires_grad_() for tensor in values]
+        output = unitary.sequence(*inputs, backend=backend)
+        differentiated = [tensor for tensor in inputs if tensor is not None]
+        return [output, *torch.autograd.grad((output * weight.to(dtype)).sum(), differentiated)]
+
+    exact = run("reference", torch.float64)
+    for expected, ours in zip(exact, run("fused", torch.float64), strict=True):
+        assert (ours - expected).norm() <= 1e-10 * expected.norm()
+    # A modulus near 0 magnifies rounding errors: those that the reference loop makes too are allowed for.
+    single = zip(exact, run("reference", torch.float32), run("fused", torch.float32), strict=True)
+    for expected, reference, ours in single:
+        allowed = 1e-5 * expected.norm() + 10 * (reference - expected).norm()
+        assert (ours - expected).norm() <= allowed
+
+
+@BOTH
+def test_fused_does_not_depend_on_the_number_of_threads(kind):
+    net = make(kind, 5, 30, backend="fused", dtype=torch.float32)
+    x = torch.randn(8, 5, 5, requires_grad=True)
+    h_0 = torch.randn(5, 30, requires_grad=True)
+    weight = torch.randn(8, 5, 30)
+    before = torch.get_num_threads()
+    try:
+        results = []
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            results.append(gradients(net, x, h_0, weight))
+    finally:
+        torch.set_num_threads(before)
+    for one, *others in zip(*results, strict=True):
+        for other in others:
+            assert torch.equal(one, other)
+
+
+@BOTH
+def test_fused_without_gradients_keeps_no_history_and_gives_the_same_numbers(kind):
+    net = make(kind, 5, 12, backend="fused")
+    x = torch.randn(8, 3, 5, dtype=torch.float64)
+    with_gradient = net(x)[0]
+    with torch.no_grad():
+        assert torch.equal(net(x)[0], with_gradient)
+
+
+def test_modrelu_is_finite_at_zero():
+    z = torch.zeros(2, 6, requires_grad=True)
+    bias = torch.tensor([-0.1, 0.0, 0.1], requires_grad=True)
+    h = unitary.modrelu(z, bias)
+    assert torch.equal(h, torch.zeros(2, 6))
+    h.sum().backward()
+    assert z.grad.isfinite().all()
+    assert bias.grad.isfinite().all()
+
+
+@BACKENDS
+def test_a_state_and_input_of_zero_give_finite_gradients(backend):
+    net = UnitaryRNN(3, 8, backend=backend)
+    net(torch.zeros(4, 2, 3))[0].sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in net.parameters())
+
+
+def test_modrelu_gradient():
+    torch.manual_seed(0)
+    z = torch.randn(3, 8, dtype=torch.float64, requires_grad=True)
+    bias = (0.2 * torch.randn(4, dtype=torch.float64)).requires_grad_()
+    assert torch.autograd.gradcheck(unitary.modrelu, (z, bias))
+    assert torch.autograd.gradgradcheck(unitary.modrelu, (z, bias))
+
+
+@BOTH
+def test_bad_options_are_named(kind):
+    with pytest.raises(ValueError, match="hidden_size: expected an even"):
+        kind(4, 7)
+    with pytest.raises(ValueError, match="backend"):
+        kind(4, 8, backend="fast")
+
+
+@BOTH
+def test_initialisation(kind):
+    torch.manual_seed(0)
+    net = kind(10, 256, learn_initial_state=True)
+    phases = net.phases if kind is UnitaryRNN else net.phase_bias
+    assert 3.0 < phases.abs().max() <= torch.pi
+    assert 0.98 < net.reflections.abs().max() <= 1
+    assert net.modulus_bias.abs().max() == net.bias.abs().max() == 0
+    assert 0.8 < net.h_0.norm() < 1.2
