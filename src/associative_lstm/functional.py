@@ -187,8 +187,8 @@ def random_permutations(
     tensor([[0, 1, 2, 3],
             [0, 1, 2, 3]])
     """
-    _check_count("copies", copies, least=0)
-    _check_count("half", half, least=1)
+    check_count("copies", copies, least=0)
+    check_count("half", half, least=1)
     drawn_on = generator.device if generator is not None else "cpu"
     # 53 random bits an element: a tie, which argsort would not break at random, is out of the question.
     order = torch.rand(copies, half, generator=generator, dtype=torch.float64, device=drawn_on)
@@ -292,7 +292,13 @@ def check_size(name: str, size: int) -> None:
         raise ValueError(f"{name}: expected an even number above 0 (real and imaginary halves), got {size}")
 
 
-def _check_count(name: str, count: int, least: int) -> None:
+def check_count(name: str, count: int, least: int) -> None:
+    """Refuse a number that is no whole number, or too small.
+
+    >>> check_count("num_copies", 0, least=1)
+    Traceback (most recent call last):
+    ValueError: num_copies: expected at least 1, got 0
+    """
     if isinstance(count, bool) or not isinstance(count, int):
         raise TypeError(f"{name}: expected an int, got {type(count).__name__}")
     if count < least:

@@ -1,0 +1,372 @@
+r"""A key-value memory without locations: holographic traces in redundant copies (section 3 of the paper).
+
+Copy s keeps one trace, the sum of all items bound to their keys as that copy permutes them; reading unbinds
+with the conjugate key and averages over the copies:
+
+.. math::
+    c_s = \sum_k (P_s r_k) \circledast x_k
+    \qquad
+    \tilde x_k = \frac{1}{N_{copies}} \sum_s \overline{(P_s r_k)} \circledast c_s = x_k + noise
+
+Keys and values are real pairs, as in `associative_lstm.functional`.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from associative_lstm.functional import check_count, check_size, random_permutations
+
+__all__ = ["HolographicMemory", "expected_error"]
+
+# Permuted keys are gathered for so many numbers at a time: few enough to stay in a core's cache.
+BLOCK = 1 << 18
+
+# Copies added later join the average when their read agrees with the older ones' by this many standard
+# deviations.
+AGREEMENT = 5.0
+
+
+class HolographicMemory(nn.Module):
+    r"""Store key-value pairs in ``num_copies`` superposed traces; more copies, less noise.
+
+    Writing is an addition: there is no search for a free location, the order of writes does not matter,
+    writing ``-value`` under the same key takes an item out again, and any number of items fits, at the cost
+    of noise: `expected_error` tells how much. What is kept is the traces alone, however many items were
+    written. Nothing is learned here: traces and permutations are buffers (saved by ``state_dict``, moved by
+    ``to``), and gradients flow through `read` to the key but not into what was written.
+
+    Args:
+        size: N, the real numbers of a key or a value, half of them real parts and half imaginary; even.
+        num_copies: the number of traces, each with its own constant random permutation of the key.
+        batch_shape: a batch of independent memories (with the same permutations) in one object; ``()`` is one
+        memory. generator: draws the permutations, now and in `resize`. dtype, device: of the traces.
+
+    Shapes: keys and values ``(*batch_shape, *items, N)``. The leading dimensions of the batch choose the
+    memory; all dimensions between them and N are items of that memory, any number of them, written or read in
+    one call. ``traces``: ``(*batch_shape, num_copies, N)``. ``permutations``: ``(num_copies, N/2)``, int64.
+
+    >>> from associative_lstm import functional
+    >>> g = torch.Generator().manual_seed(0)
+    >>> memory = HolographicMemory(1000, num_copies=50, generator=g)
+    >>> keys, values = functional.random_key(1000, 10, generator=g), torch.randn(10, 1000, generator=g)
+    >>> memory.write(keys, values)
+    >>> error = (memory.read(keys) - values).square().mean()
+    >>> print(f"{error:.2f} measured, {expected_error(items=10, copies=50, size=1000):.2f} expected")
+    0.20 measured, 0.20 expected
+    """
+
+    traces: Tensor
+    permutations: Tensor
+    born: Tensor  # the generation of each copy, ascending: see `resize`
+
+    def __init__(
+        self,
+        size: int,
+        num_copies: int,
+        *,
+        batch_shape: tuple[int, ...] = (),
+        generator: torch.Generator | None = None,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> None:
+        super().__init__()
+        check_size("size", size)
+        check_count("num_copies", num_copies, least=1)
+        self.size = size
+        self.batch_shape = tuple(batch_shape)
+        self.generator = generator
+        traces = torch.zeros(*self.batch_shape, num_copies, size, dtype=dtype, device=device)
+        if not traces.is_floating_point():
+            raise TypeError(f"dtype: expected a real floating-point dtype, got {dtype}")
+        self.register_buffer("traces", traces)
+        permutations = random_permutations(num_copies, size // 2, generator=generator, device=traces.device)
+        self.register_buffer("permutations", permutations)
+        self.register_buffer("born", torch.zeros(num_copies, dtype=torch.int64, device=traces.device))
+
+    @property
+    def num_copies(self) -> int:
+        return self.traces.shape[-2]
+
+    @torch.no_grad()
+    def write(self, key: Tensor, value: Tensor) -> None:
+        r"""Add items to every copy: :math:`c_s \leftarrow c_s + \sum_k (P_s r_k) \circledast x_k`.
+
+        Key and value are broadcast against each other. On bad input, NaN and infinity included, the memory
+        stays as it was.
+
+        Shapes: key and value ``(*batch_shape, *items, N)``.
+        """
+        self._check("key", key)
+        self._check("value", value)
+        for name, tensor in (("key", key), ("value", value)):
+            if not tensor.isfinite().all():
+                raise ValueError(f"{name}: expected finite numbers, got NaN or infinity; nothing was written")
+        try:
+            key, value = torch.broadcast_tensors(key, value)
+        except RuntimeError:
+            raise ValueError(
+                f"value: expected a shape that fits key {tuple(key.shape)}, got {tuple(value.shape)}"
+            ) from None
+        x = self._items_last(value)  # (N/2, B, 2, K)
+        sums = []
+        for block, r in self._permuted(key, slice(None)):
+            products = r.flatten(2, 3) @ x[block].mT  # (J, B, C * 2, 2): parts of r times parts of x
+            re_x, im_x = products.unflatten(2, (-1, 2)).unbind(3)
+            sums.append(torch.stack([re_x[..., 0] - im_x[..., 1], re_x[..., 1] + im_x[..., 0]], dim=-1))
+        added = torch.cat(sums)  # (N/2, B, C, 2)
+        self.traces = self.traces + added.permute(1, 2, 3, 0).reshape(self.traces.shape)
+
+    def read(self, key: Tensor, *, num_copies: int | None = None) -> Tensor:
+        r"""Retrieve the values stored under keys, averaged over the copies that hold them.
+
+        **Partial keys.** Elements of the key set to zero are unknown. Each copy's permutation routes them to
+        other positions of the value, and the average at a position counts only the copies that know it:
+
+        .. math::
+            \tilde x[j] = \frac{1}{n_j} \sum_s \overline{(P_s r)[j]} \, c_s[j], \qquad
+            n_j = |\{s : (P_s r)[j] \ne 0\}|
+
+        Where no copy knows (`coverage` is 0) the result is 0. On the order of N / num_copies known elements
+        are enough to recover the whole value.
+
+        **After growth** an item is read from the copies that hold it: see `resize`.
+
+        Args:
+            num_copies: average over the oldest so many copies, instead of those that hold the item.
+
+        Shapes: key and the result ``(*batch_shape, *items, N)``.
+        """
+        self._check("key", key)
+        if num_copies is not None:
+            check_count("num_copies", num_copies, least=1)
+            if num_copies > self.num_copies:
+                raise ValueError(f"num_copies: expected at most {self.num_copies}, got {num_copies}")
+            generations = [slice(0, num_copies)]
+        else:
+            generations = self._generations()
+        total, known_by = self._sum_over_copies(key, generations[0])
+        held: Tensor | None = None
+        for generation in generations[1:]:
+            more, more_known_by = self._sum_over_copies(key, generation)
+            agree = _agree(_mean(total, known_by), _mean(more, more_known_by))
+            held = agree if held is None else held & agree
+            total = torch.where(held, total + more, total)
+            known_by = torch.where(held, known_by + more_known_by, known_by)
+        return _mean(total, known_by)
+
+    forward = read
+
+    def coverage(self, key: Tensor) -> Tensor:
+        """How many copies know each position of the value, given the zeros in the key: 0 means none does.
+
+        Shapes: key ``(*batch_shape, *items, N)``; the result ``(*batch_shape, *items, N/2)``.
+
+        >>> memory = HolographicMemory(8, num_copies=3)
+        >>> memory.coverage(torch.ones(8))
+        tensor([3., 3., 3., 3.])
+        >>> memory.coverage(torch.tensor([1.0, 0, 0, 0, 1, 0, 0, 0])).sum()  # each copy knows one position
+        tensor(3.)
+        """
+        self._check("key", key)
+        return self._known_by(key, slice(None))
+
+    def resize(self, num_copies: int) -> None:
+        r"""Change the number of copies, with everything in them, at any time.
+
+        *Fewer*: the newest copies go; every item stays, read with more noise.
+
+        *More*: copies with new permutations and empty traces are added. They hold what is written from now
+        on, and nothing of earlier items: no function of the old traces could supply it. An earlier item must
+        therefore be averaged over the older copies only (the mean over all would scale it down by old/new), a
+        later one over all. Fixed weights cannot serve both: they would have to sum to one over the old copies
+        and over all of them, so to zero over the new. `read` hence looks at the traces. A copy's *generation*
+        counts the growths (with writes between them) before it was made. Starting from the oldest generation,
+        which holds every item, the next one joins the average if its read b agrees with the read a of those
+        before:
+
+        .. math::
+            \mathrm{Re} \sum_j \bar a_j b_j > 5 \sqrt{\tfrac12 \sum_j |a_j|^2 |b_j|^2}
+
+        If the new copies do not hold the item, b is noise of random phases, and the right side is five
+        standard deviations of the left: a copy joins wrongly once in millions. If evidence is lacking (a
+        short vector under heavy noise), the item is read from the older copies: unbiased always, if with the
+        noise of fewer copies.
+
+        >>> from associative_lstm import functional
+        >>> g = torch.Generator().manual_seed(0)
+        >>> memory = HolographicMemory(1000, num_copies=10, generator=g)
+        >>> keys, values = functional.random_key(1000, 20, generator=g), torch.randn(20, 1000, generator=g)
+        >>> memory.write(keys[:10], values[:10])
+        >>> memory.resize(40)
+        >>> memory.write(keys[10:], values[10:])
+        >>> error = (memory.read(keys) - values).square().mean(-1)
+        >>> print(f"{error[:10].mean():.1f} with 10 copies, {error[10:].mean():.1f} with 40")
+        2.0 with 10 copies, 0.3 with 40
+        """
+        check_count("num_copies", num_copies, least=1)
+        added = num_copies - self.num_copies
+        if added <= 0:
+            self.traces = self.traces[..., :num_copies, :].clone()
+            self.permutations = self.permutations[:num_copies].clone()
+            self.born = self.born[:num_copies].clone()
+            return
+        device = self.traces.device
+        permutations = random_permutations(added, self.size // 2, generator=self.generator, device=device)
+        # An empty newest trace means that nothing was written since that copy was made: the same generation.
+        generation = self.born[-1] + self.traces[..., -1, :].any()
+        empty = self.traces.new_zeros(*self.batch_shape, added, self.size)
+        self.traces = torch.cat([self.traces, empty], dim=-2)
+        self.permutations = torch.cat([self.permutations, permutations])
+        self.born = torch.cat([self.born, generation.expand(added)])
+
+    def clear(self) -> None:
+        """Forget every item; copies and permutations stay."""
+        self.traces = torch.zeros_like(self.traces)
+        self.born = torch.zeros_like(self.born)
+
+    def extra_repr(self) -> str:
+        batch = f", batch_shape={self.batch_shape}" if self.batch_shape else ""
+        return f"{self.size}, num_copies={self.num_copies}{batch}"
+
+    def _generations(self) -> list[slice]:
+        counts = self.born.unique_consecutive(return_counts=True)[1].tolist()
+        edges = [0, *itertools.accumulate(counts)]
+        return [slice(a, b) for a, b in itertools.pairwise(edges)]
+
+    def _items_last(self, h: Tensor) -> Tensor:
+        """``(*batch_shape, *items, N)`` as ``(N/2, B, 2, K)``: what a copy gathers is contiguous."""
+        h = h.reshape(math.prod(self.batch_shape), -1, 2, self.size // 2)
+        return h.permute(3, 0, 2, 1).contiguous()
+
+    def _permuted(self, key: Tensor, copies: slice) -> Iterator[tuple[slice, Tensor]]:
+        """P_s r for all copies and keys, a block of positions at a time: ``(J, B, C, 2, K)``.
+
+        Items x copies x N numbers at once would be gigabytes for a hundred images in a hundred copies.
+        """
+        r = self._items_last(key)
+        permutations = self.permutations[copies].T  # (N/2, C)
+        step = max(1, BLOCK // max(1, permutations.shape[1] * r[0].numel()))
+        for start in range(0, self.size // 2, step):
+            block = slice(start, start + step)
+            index = permutations[block]
+            yield block, r.index_select(0, index.flatten()).unflatten(0, index.shape).transpose(1, 2)
+
+    def _sum_over_copies(self, key: Tensor, copies: slice) -> tuple[Tensor, Tensor]:
+        r""":math:`\sum_s \overline{(P_s r)} \circledast c_s`, and how many copies know each position."""
+        c = self.traces[..., copies, :].reshape(math.prod(self.batch_shape), -1, 2, self.size // 2)
+        c = c.permute(3, 0, 1, 2)  # (N/2, B, C, 2)
+        sums = []
+        for block, r in self._permuted(key, copies):
+            products = r.flatten(3, 4).mT @ c[block]  # (J, B, 2 * K, 2): parts of r times parts of c
+            re_c, im_c = products.unflatten(2, (2, -1)).unbind(2)
+            sums.append(torch.stack([re_c[..., 0] + im_c[..., 1], re_c[..., 1] - im_c[..., 0]], dim=-1))
+        total = torch.cat(sums).permute(1, 2, 3, 0).reshape(key.shape)  # from (N/2, B, K, 2)
+        return total, self._known_by(key, copies)
+
+    def _known_by(self, key: Tensor, copies: slice) -> Tensor:
+        known = (key.detach().unflatten(-1, (2, -1)) != 0).any(-2)  # (*batch_shape, *items, N/2)
+        if known.all():
+            return torch.full_like(known, len(self.permutations[copies]), dtype=key.dtype)
+        pair = torch.cat([known, known], dim=-1).to(key.dtype)
+        counts = torch.cat([r[..., 0, :].sum(2) for _, r in self._permuted(pair, copies)])  # (N/2, B, K)
+        return counts.permute(1, 2, 0).reshape(known.shape)
+
+    def _check(self, name: str, h: Tensor) -> None:
+        if h.shape[-1:] != (self.size,) or h.shape[:-1][: len(self.batch_shape)] != self.batch_shape:
+            expected = ", ".join(map(str, (*self.batch_shape, "...", self.size)))
+            raise ValueError(f"{name}: expected shape ({expected}), got {tuple(h.shape)}")
+        if h.dtype != self.traces.dtype or h.device != self.traces.device:
+            raise TypeError(
+                f"{name}: expected {self.traces.dtype} on {self.traces.device}, as the memory, "
+                f"got {h.dtype} on {h.device}"
+            )
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        # The number of copies is part of the state, so buffers take the saved one before they are filled.
+        saved = state_dict.get(prefix + "born")
+        if saved is not None and saved.shape != self.born.shape:
+            copies = len(saved)
+            self.traces = self.traces.new_zeros(*self.batch_shape, copies, self.size)
+            self.permutations = self.permutations.new_zeros(copies, self.size // 2)
+            self.born = self.born.new_zeros(copies)
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def expected_error(
+    items: int, copies: int, *, size: int | None = None, power: float = 1.0, known: float = 1.0
+) -> float:
+    r"""Predict the mean squared error, per real number, of a value read from a `HolographicMemory`.
+
+    .. math::
+        E = (N_{items} - 1) \, \frac{p}{N_{copies}} \left(1 + \frac{N_{copies} - 1}{N/2}\right)
+
+    *Derivation*, exact for fixed values, unit-modulus keys of independent uniform phases and independent
+    uniform permutations. At position j, item k' adds :math:`x_{k'}[j] \, \frac1C \sum_s e^{i
+    \theta_{k'}[\pi_s(j)]}` to the read of item k, where the :math:`\theta_{k'}` are differences of the keys'
+    phases: uniform, and independent between items and between elements. The expected square of the sum over s
+    is :math:`\sum_{s,s'} \Pr[\pi_s(j) = \pi_{s'}(j)]`: any other pair of phases is independent and averages
+    to zero. That is C terms of 1 and C (C - 1) terms of 2/N, because two random permutations meet at j with
+    probability 1/(N/2). Between items nothing is correlated, so their squares add: of the :math:`N_{items} -
+    1` others, each with mean square p.
+
+    The paper's items/copies is the limit of large N. The second term is a floor, 2p/N per item: once all N/2
+    elements of a key are in use at a position, further copies bring nothing new.
+
+    With a *partial key* of which :math:`m = f N/2` elements are known, n of the C copies know a position, n
+    binomial with probability f. Then copies meet with probability 1/m, and where none knows, 0 is read
+    instead of the value:
+
+    .. math::
+        E = (1 - f)^C p + (N_{items} - 1) \, p \sum_{n=1}^{C} \binom{C}{n} f^n (1-f)^{C-n}
+            \frac1n \left(1 + \frac{n - 1}{m}\right)
+
+    Args:
+        items: the number of items in the memory, with the one that is read.
+        copies: the number of copies averaged.
+        size: N, real numbers of a value; ``None`` is the limit of large N.
+        power: p, the mean square of a real number of the values.
+        known: f, the fraction of the key's elements that is known.
+
+    >>> expected_error(items=51, copies=10)
+    5.0
+    >>> expected_error(items=51, copies=10, size=100, power=0.5)
+    2.95
+    """
+    check_count("items", items, least=1)
+    check_count("copies", copies, least=1)
+    if not 0 < known <= 1:
+        raise ValueError(f"known: expected a fraction above 0 and at most 1, got {known}")
+    meeting = 0.0
+    if size is not None:
+        check_size("size", size)
+        meeting = min(1.0, 1 / (known * size / 2))
+    nobody, mean_inverse = 0.0, 1 / copies
+    if known < 1:
+        nobody = (1 - known) ** copies
+        mean_inverse = sum(_binomial(n, copies, known) / n for n in range(1, copies + 1))
+    # 1/n (1 + (n - 1) / m), averaged over the n >= 1 that occur
+    noise = mean_inverse * (1 - meeting) + (1 - nobody) * meeting
+    return nobody * power + (items - 1) * power * noise
+
+
+def _binomial(n: int, trials: int, f: float) -> float:
+    log_choose = math.lgamma(trials + 1) - math.lgamma(n + 1) - math.lgamma(trials - n + 1)
+    return math.exp(log_choose + n * math.log(f) + (trials - n) * math.log1p(-f))
+
+
+def _mean(total: Tensor, known_by: Tensor) -> Tensor:
+    n = known_by.clamp(min=1)
+    return total / torch.cat([n, n], dim=-1)
+
+
+def _agree(a: Tensor, b: Tensor) -> Tensor:
+    """Whether two reads have something in common beyond what chance explains, ``(..., 1)``: see `resize`."""
+    a, b = a.detach(), b.detach()
+    power_a, power_b = (h.square().unflatten(-1, (2, -1)).sum(-2) for h in (a, b))
+    deviation = (power_a * power_b).sum(-1, keepdim=True).div(2).sqrt()
+    return (a * b).sum(-1, keepdim=True) > AGREEMENT * deviation
