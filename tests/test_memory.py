@@ -355,6 +355,11 @@ def test_expected_error_is_the_papers_law_for_large_vectors() -> None:
     [
         (lambda: HolographicMemory(7, 2), ValueError, "size: expected an even number"),
         (lambda: HolographicMemory(8, 0), ValueError, "num_copies: expected at least 1, got 0"),
+        (
+            lambda: HolographicMemory(8, 2, batch_shape=(0,)),
+            ValueError,
+            "batch_shape: expected at least 1, got 0",
+        ),
         (lambda: HolographicMemory(8, 2.0), TypeError, "num_copies: expected an int"),
         (
             lambda: HolographicMemory(8, 2, dtype=torch.complex64),

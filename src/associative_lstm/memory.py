@@ -77,6 +77,8 @@ class HolographicMemory(nn.Module):
         super().__init__()
         check_size("size", size)
         check_count("num_copies", num_copies, least=1)
+        for length in batch_shape:
+            check_count("batch_shape", length, least=1)
         self.size = size
         self.batch_shape = tuple(batch_shape)
         self.generator = generator
@@ -113,12 +115,11 @@ class HolographicMemory(nn.Module):
                 f"value: expected a shape that fits key {tuple(key.shape)}, got {tuple(value.shape)}"
             ) from None
         x = self._items_last(value)  # (N/2, B, 2, K)
-        sums = []
+        added = x.new_empty(self.size // 2, x.shape[1], self.num_copies, 2)
         for block, r in self._permuted(key, slice(None)):
             products = r.flatten(2, 3) @ x[block].mT  # (J, B, C * 2, 2): parts of r times parts of x
             re_x, im_x = products.unflatten(2, (-1, 2)).unbind(3)
-            sums.append(torch.stack([re_x[..., 0] - im_x[..., 1], re_x[..., 1] + im_x[..., 0]], dim=-1))
-        added = torch.cat(sums)  # (N/2, B, C, 2)
+            added[block] = torch.stack([re_x[..., 0] - im_x[..., 1], re_x[..., 1] + im_x[..., 0]], dim=-1)
         self.traces = self.traces + added.permute(1, 2, 3, 0).reshape(self.traces.shape)
 
     def read(self, key: Tensor, *, num_copies: int | None = None) -> Tensor:
@@ -260,12 +261,12 @@ class HolographicMemory(nn.Module):
         r""":math:`\sum_s \overline{(P_s r)} \circledast c_s`, and how many copies know each position."""
         c = self.traces[..., copies, :].reshape(math.prod(self.batch_shape), -1, 2, self.size // 2)
         c = c.permute(3, 0, 1, 2)  # (N/2, B, C, 2)
-        sums = []
+        total = key.new_empty(*c.shape[:2], key.numel() // (c.shape[1] * self.size), 2)  # (N/2, B, K, 2)
         for block, r in self._permuted(key, copies):
             products = r.flatten(3, 4).mT @ c[block]  # (J, B, 2 * K, 2): parts of r times parts of c
             re_c, im_c = products.unflatten(2, (2, -1)).unbind(2)
-            sums.append(torch.stack([re_c[..., 0] + im_c[..., 1], re_c[..., 1] - im_c[..., 0]], dim=-1))
-        total = torch.cat(sums).permute(1, 2, 3, 0).reshape(key.shape)  # from (N/2, B, K, 2)
+            total[block] = torch.stack([re_c[..., 0] + im_c[..., 1], re_c[..., 1] - im_c[..., 0]], dim=-1)
+        total = total.permute(1, 2, 3, 0).reshape(key.shape)
         return total, self._known_by(key, copies)
 
     def _known_by(self, key: Tensor, copies: slice) -> Tensor:
