@@ -1,0 +1,233 @@
+"""The configuration of a run: every choice by name, checked, complete, and readable as TOML."""
+
+import dataclasses
+import difflib
+import json
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from associative_lstm.lab.tasks import TASKS, make_task
+from associative_lstm.lab.tasks.base import Task
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+MODELS: dict[str, tuple[int, tuple[str, ...]]] = {
+    "associative-lstm": (128, ("copies", "heads", "key_init", "forget_bias", "recurrent_update")),
+    "lstm": (128, ("forget_bias",)),
+    "permutation-rnn": (256, ()),
+    "unitary-rnn": (256, ()),
+    "multiplicative-unitary-rnn": (256, ()),
+    "ntm": (384, ("heads",)),
+}
+"""Every network: its N_h in the paper, and the options that it alone understands."""
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "lstm-128": {"model": "lstm"},
+    "lstm-512": {"model": "lstm", "hidden_size": 512},
+    "associative-lstm-1": {"model": "associative-lstm", "copies": 1},
+    "associative-lstm-4": {"model": "associative-lstm", "copies": 4},
+    "associative-lstm-8": {"model": "associative-lstm", "copies": 8},
+    "associative-lstm-3-heads-1": {"model": "associative-lstm", "copies": 1, "heads": 3},
+    "associative-lstm-3-heads-4": {"model": "associative-lstm", "copies": 4, "heads": 3},
+    "associative-lstm-3-heads-8": {"model": "associative-lstm", "copies": 8, "heads": 3},
+    "permutation-rnn-256": {"model": "permutation-rnn"},
+    "unitary-rnn-256": {"model": "unitary-rnn"},
+    "unitary-rnn-1024": {"model": "unitary-rnn", "hidden_size": 1024},
+    "multiplicative-unitary-rnn-256": {"model": "multiplicative-unitary-rnn"},
+    "multiplicative-unitary-rnn-1024": {"model": "multiplicative-unitary-rnn", "hidden_size": 1024},
+    "ntm": {"model": "ntm", "batch_size": 1},
+    "wikipedia-lstm": {"model": "lstm", "hidden_size": 256, "layers": 3},
+    "wikipedia-associative-lstm-1": {
+        "model": "associative-lstm",
+        "hidden_size": 256,
+        "layers": 3,
+        "copies": 1,
+    },
+    "wikipedia-associative-lstm-4": {
+        "model": "associative-lstm",
+        "hidden_size": 256,
+        "layers": 3,
+        "copies": 4,
+    },
+}
+"""The paper's networks by name: the number at the end is N_h, or of an Associative LSTM (N_h 128) the copies."""
+
+_WITHOUT_RECURRENT_UPDATE = ("copy", "copy-variable", "xml", "assignment")  # "W_hu is set to zero", section 5
+_LEARNED_INITIAL_STATE = ("copy", "copy-variable")  # the parameter counts of the paper's first table
+
+
+@dataclass(frozen=True)
+class Config:
+    """All that decides a run. None stands for the paper's choice, which :func:`complete` fills in.
+
+    >>> config = complete({"task": "assignment", "copies": 4})
+    >>> config.hidden_size, config.copies, config.recurrent_update, config.batch_size
+    (128, 4, False, 2)
+    """
+
+    task: str
+    data: str | None = None  # Wikipedia: the file, None for enwik8 (downloaded once)
+    window: int | None = None  # online tasks: symbols between cuts of the gradient
+    model: str = "associative-lstm"
+    hidden_size: int | None = None  # N_h
+    layers: int = 1
+    copies: int | None = None
+    heads: int | None = None
+    key_init: str | None = None
+    forget_bias: float | None = None
+    recurrent_update: bool | None = None
+    learn_initial_state: bool | None = None
+    batch_size: int | None = None
+    learning_rate: float = 3e-3
+    steps: int = 20_000
+    seed: int = 0
+    log_every: int = 100
+    checkpoint_every: int = 1000
+    threads: int = 1
+
+    def to_toml(self) -> str:
+        """The text of a TOML file that gives this configuration."""
+        lines = []
+        for key, value in dataclasses.asdict(self).items():
+            if value is not None:
+                # A JSON string is a TOML string, but for one control character that JSON leaves as it is.
+                text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+                lines.append(f"{key} = {text}\n")
+        return "".join(lines)
+
+
+_TYPES = get_type_hints(Config)
+_AT_LEAST_ONE = [
+    "window",
+    "hidden_size",
+    "layers",
+    "copies",
+    "heads",
+    "batch_size",
+    "steps",
+    "log_every",
+    "checkpoint_every",
+    "threads",
+]
+_LARGEST = 2**31 - 1
+
+
+def nearest(name: object, known: Mapping[str, Any] | list[str]) -> str:
+    """A few words that help who wrote ``name`` and meant one of ``known``."""
+    near = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+
+
+def complete(values: Mapping[str, Any]) -> Config:
+    """A configuration with every choice made and checked; what is missing is the paper's, or the default."""
+    for key in values:
+        if key not in _TYPES:
+            raise ValueError(f"unknown key {key!r} in the configuration, {nearest(key, _TYPES)}")
+    if "task" not in values:
+        raise ValueError(f"the configuration names no task: there are {', '.join(TASKS)}")
+    config = Config(**{key: _checked(key, value) for key, value in values.items()})
+    if config.task not in TASKS:
+        raise ValueError(f"unknown task {config.task!r}, {nearest(config.task, list(TASKS))}")
+    if config.model not in MODELS:
+        raise ValueError(f"unknown model {config.model!r}, {nearest(config.model, MODELS)}")
+    return _with_the_papers_choices(config)
+
+
+def _checked(key: str, value: Any) -> Any:
+    """``value`` if ``key`` may have it: of its type, and in its range."""
+    allowed = get_args(_TYPES[key]) or (_TYPES[key],)
+    if value is None and type(None) in allowed:
+        return None
+    kind = next(t for t in allowed if t is not type(None))
+    if kind is float and type(value) is int and abs(value) <= _LARGEST:
+        value = float(value)
+    if type(value) is not kind:
+        raise ValueError(f"{key} must be {_NAMES[kind]}, got {value!r}")
+    if kind is int and abs(value) > _LARGEST:
+        raise ValueError(f"{key} must be at most {_LARGEST}, got {value}")
+    if key in _AT_LEAST_ONE and value < 1:
+        raise ValueError(f"{key} must be at least 1, got {value}")
+    if key == "seed" and value < 0:
+        raise ValueError(f"seed must not be negative, got {value}")
+    if kind is float and not math.isfinite(value):
+        raise ValueError(f"{key} must be a finite number, got {value}")
+    if key == "learning_rate" and value <= 0:
+        raise ValueError(f"learning_rate must be positive, got {value}")
+    if key == "key_init" and value not in ("glorot", "conjugate"):
+        raise ValueError(f"key_init must be 'glorot' or 'conjugate', got {value!r}")
+    if kind is str and "\0" in value:
+        raise ValueError(f"{key} must not contain the character zero")
+    return value
+
+
+_NAMES = {int: "an integer", float: "a number", str: "a string", bool: "true or false"}
+
+
+def _with_the_papers_choices(config: Config) -> Config:
+    """Fill in what is None, and refuse options that the task or the network would ignore."""
+    hidden_size, options = MODELS[config.model]
+    task = TASKS[config.task]
+    choices: dict[str, Any] = {
+        "hidden_size": hidden_size,
+        "batch_size": task.batch_size,
+        "learn_initial_state": config.task in _LEARNED_INITIAL_STATE,
+    }
+    if task.episodic:
+        _refuse(config, ("window",), f"task {config.task!r}, whose sequences are whole")
+    else:
+        choices["window"] = 100
+    if config.task != "wikipedia":
+        _refuse(config, ("data",), f"task {config.task!r}, which makes its own")
+    every = {option for _, its in MODELS.values() for option in its}
+    _refuse(config, sorted(every - set(options)), f"model {config.model!r}")
+    own = {
+        "copies": 1,
+        "heads": 4 if config.model == "ntm" else 1,
+        "key_init": "glorot",
+        "forget_bias": 0.0,
+        "recurrent_update": config.task not in _WITHOUT_RECURRENT_UPDATE,
+    }
+    choices |= {option: own[option] for option in options}
+    config = dataclasses.replace(
+        config, **{key: value for key, value in choices.items() if getattr(config, key) is None}
+    )
+    assert config.hidden_size is not None
+    if config.model not in ("lstm", "ntm", "permutation-rnn") and config.hidden_size % 2:
+        raise ValueError(
+            f"hidden_size must be even for {config.model!r}, which has half as many complex numbers, "
+            f"got {config.hidden_size}"
+        )
+    return config
+
+
+def _refuse(config: Config, keys: tuple[str, ...] | list[str], owner: str) -> None:
+    for key in keys:
+        if getattr(config, key) is not None:
+            raise ValueError(f"{key} has no meaning for {owner}")
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """The keys and values of a TOML file; a file that is not TOML is one sentence."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"configuration {str(path)!r} cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:  # tomllib's own error and that of UTF-8 are ValueErrors
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(f"configuration {str(path)!r} is not valid TOML: {reason}") from error
+
+
+def task_of(config: Config, **options: Any) -> Task:
+    """The task that a complete configuration describes."""
+    if config.window is not None:
+        options["window"] = config.window
+    if config.task == "wikipedia":
+        options["data"] = config.data
+    return make_task(config.task, **options)

@@ -1,0 +1,47 @@
+"""What a prediction costs, in bits."""
+
+import math
+from typing import NamedTuple
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from associative_lstm.lab.tasks.base import Batch, Task
+
+
+class Cost(NamedTuple):
+    """Bits of a batch and what they are counted per; ``bits`` carries the gradient."""
+
+    bits: Tensor
+    """Bits of all that is scored in each lane, ``(B,)``."""
+    units: Tensor
+    """Sequences (episodic tasks: ones) or scored symbols (online) in each lane, ``(B,)``."""
+    answer: Tensor | None
+    """Bits of the answer in each lane, where the task has one beside the rest."""
+
+
+def step_bits(task: Task, logits: Tensor, targets: Tensor) -> Tensor:
+    r"""Bits of every step, ``(T, B)``: :math:`-\log_2 p(\mathrm{target})`.
+
+    >>> import torch
+    >>> from associative_lstm.lab.tasks import Copy
+    >>> step_bits(Copy(), torch.zeros(1, 1, 8), torch.tensor([[5]]))
+    tensor([[3.]])
+    """
+    if task.loss == "sigmoid":
+        nats = F.binary_cross_entropy_with_logits(logits, targets, reduction="none").sum(-1)
+    else:
+        nats = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none").view(targets.shape)
+    return nats / math.log(2)
+
+
+def cost_of(task: Task, logits: Tensor, batch: Batch) -> Cost:
+    """The cost of a batch, lane by lane."""
+    bits = step_bits(task, logits, batch.targets)
+    answer = task.answer(batch)
+    units = batch.mask.any(0) if task.episodic else batch.mask.sum(0)
+    return Cost(
+        (bits * batch.mask).sum(0),
+        units.to(bits.dtype),
+        None if answer is None else (bits.detach() * answer).sum(0),
+    )

@@ -1,0 +1,46 @@
+"""Writing files so that a crash at any moment leaves either the old content or the new, never half of it."""
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+
+class RunError(RuntimeError):
+    """What went wrong with a run, in one sentence meant for its user."""
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a temporary file beside ``path``, bring it to the disk, and rename it."""
+    temporary: str | None = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise RunError(f"{path} could not be written: {error.strerror or error}") from error
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring a rename inside ``folder`` to the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def remove_temporaries(folder: Path) -> None:
+    """Remove what interrupted writes have left behind."""
+    for left in folder.glob(".*.tmp"):
+        with contextlib.suppress(OSError):
+            left.unlink()

@@ -1,0 +1,124 @@
+"""Symbols -> recurrent networks -> logits."""
+
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from associative_lstm import nn as networks
+from associative_lstm.lab.config import Config
+from associative_lstm.lab.tasks.base import Task
+
+_CLASSES = {
+    "associative-lstm": "AssociativeLSTM",
+    "lstm": "LSTM",
+    "permutation-rnn": "PermutationRNN",
+    "unitary-rnn": "UnitaryRNN",
+    "multiplicative-unitary-rnn": "MultiplicativeUnitaryRNN",
+    "ntm": "NeuralTuringMachine",
+}
+_KEYWORDS = {
+    "copies": "num_copies",
+    "heads": "num_heads",
+}  # our key -> the network's argument, where they differ
+
+State = tuple[Any, ...]
+
+
+class SequenceModel(nn.Module):
+    r"""Predict every step of a sequence from what came before.
+
+    .. math::
+        h^{(0)}_t &= \mathrm{onehot}(x_t) \\
+        h^{(k)}_t &= \mathrm{network}_k(h^{(k-1)}_{1..t}) \\
+        \mathrm{logits}_t &= W h^{(L)}_t + b
+
+    Args:
+        layers: recurrent networks, each reading the output of the one before.
+        output_size: the number of logits.
+        symbols: the inputs are integers, presented as one-hot vectors; otherwise vectors, presented as they are.
+
+    Inputs: ``x``, ``(T, B)`` int64 symbols or ``(T, B, input_size)``, and optionally the state.
+
+    Outputs: logits ``(T, B, output_size)`` and the state, a tuple of the networks' states.
+
+    >>> import torch
+    >>> model = SequenceModel([networks.LSTM(10, 16), networks.LSTM(16, 16)], output_size=10)
+    >>> logits, state = model(torch.tensor([[1, 2], [3, 4], [5, 6]]))
+    >>> logits.shape
+    torch.Size([3, 2, 10])
+    >>> logits, state = model(torch.tensor([[7, 8]]), state)  # the sequence goes on
+    """
+
+    def __init__(self, layers: list[nn.Module], output_size: int, *, symbols: bool = True) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.readout = nn.Linear(int(getattr(layers[-1], "output_size")), output_size)  # noqa: B009
+        self.input_size = int(getattr(layers[0], "input_size"))  # noqa: B009
+        self.symbols = symbols
+        nn.init.xavier_uniform_(self.readout.weight)
+        nn.init.zeros_(self.readout.bias)
+
+    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        h = F.one_hot(x, self.input_size).to(self.readout.weight.dtype) if self.symbols else x
+        states = []
+        for k, layer in enumerate(self.layers):
+            h, s = layer(h, None if state is None else state[k])
+            states.append(s)
+        return self.readout(h), tuple(states)
+
+
+def build_model(config: Config, task: Task) -> SequenceModel:
+    """The model of a complete configuration, initialised from PyTorch's random generator.
+
+    >>> from associative_lstm.lab.config import complete
+    >>> from associative_lstm.lab.tasks import make_task
+    >>> model = build_model(complete({"task": "copy", "model": "permutation-rnn"}), make_task("copy"))
+    >>> count_parameters(model)
+    5642
+    """
+    network = getattr(networks, _CLASSES[config.model])
+    options: dict[str, Any] = {"learn_initial_state": config.learn_initial_state}
+    for key in ("copies", "heads", "key_init", "forget_bias", "recurrent_update"):
+        if (value := getattr(config, key)) is not None:
+            options[_KEYWORDS.get(key, key)] = value
+    layers: list[nn.Module] = []
+    width = task.input_size
+    for _ in range(config.layers):
+        layers.append(network(width, config.hidden_size, **options))
+        width = int(layers[-1].output_size)  # type: ignore[arg-type]
+    return SequenceModel(layers, task.output_size, symbols=task.vocabulary is not None)
+
+
+def count_parameters(model: nn.Module) -> int:
+    """How many numbers are learned."""
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)
+
+
+def flatten_state(state: Any) -> list[Tensor]:
+    """The tensors of a state, in order, whatever tuples they are in."""
+    if isinstance(state, Tensor):
+        return [state]
+    return [tensor for part in state for tensor in flatten_state(part)]
+
+
+def map_state(state: Any, tensors: Any) -> Any:
+    """A state like ``state`` with the tensors that ``tensors``, an iterator, gives one by one."""
+    if isinstance(state, Tensor):
+        return next(tensors)
+    parts = [map_state(part, tensors) for part in state]
+    return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
+
+
+def detach_state(state: Any) -> Any:
+    """The state without its history: where the gradient is cut."""
+    return map_state(state, iter([tensor.detach() for tensor in flatten_state(state)]))
+
+
+def clone_like(template: Any, saved: list[Tensor]) -> Any:
+    """The saved tensors in the form of ``template``; other shapes or dtypes are an error."""
+    expected = flatten_state(template)
+    shapes = [(tuple(t.shape), t.dtype) for t in expected]
+    if not isinstance(saved, list) or [(tuple(t.shape), t.dtype) for t in saved] != shapes:
+        raise ValueError("the recurrent state has another form than the network's")
+    return map_state(template, iter([t.clone() for t in saved]))

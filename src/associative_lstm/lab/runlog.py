@@ -1,0 +1,221 @@
+"""The folder of a run: what it writes while it runs, and what figures read afterwards.
+
+::
+
+    config.toml                the complete configuration: `alstm train --config config.toml` repeats the run
+    versions.json              what ran it: versions, machine, number of processes
+    log.jsonl                  one line per interval: step, cost, ... (bit-identical however often the run was killed)
+    times.jsonl                the training seconds at the same steps (which cannot be identical)
+    events.out.tfevents...     the same for TensorBoard
+    checkpoint-STEP-DIGEST.pt  the last two checkpoints
+    model.safetensors          the weights, when the run is done
+    lock                       held by the process that works on the run
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import platform
+import socket
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import IO, Any
+
+from associative_lstm.lab.config import Config, complete, read_toml
+from associative_lstm.lab.files import RunError, remove_temporaries, write_atomically
+
+LOGS = ("log.jsonl", "times.jsonl")
+
+
+class RunLog:
+    """A run folder opened for writing, by one process at a time.
+
+    Args:
+        folder: the folder; it is made if need be.
+        config: the configuration of a new run; None to open an existing one.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], config: Config | None = None) -> None:
+        self.folder = Path(folder)
+        if config is None and not (self.folder / "config.toml").is_file():
+            raise RunError(f"{self.folder} is not a run: it has no config.toml")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = open(self.folder / "lock", "a")  # noqa: SIM115 (closed by close())
+        except OSError as error:
+            raise RunError(f"{self.folder} cannot be written: {error.strerror or error}") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock.close()
+            raise RunError(f"{self.folder} is in use by another process") from error
+        self._files: dict[str, IO[bytes]] = {}
+        self._events: _Events | None = None
+        try:
+            self._open(config)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, config: Config | None) -> None:
+        path = self.folder / "config.toml"
+        if config is None:
+            self.config = read_config(self.folder)
+        elif path.exists():
+            raise RunError(
+                f"{self.folder} already holds a run: continue it with `alstm resume {self.folder}`, "
+                "or choose another folder"
+            )
+        else:
+            self.config = config
+            write_atomically(self.folder / "versions.json", json.dumps(versions(), indent=2).encode() + b"\n")
+            write_atomically(path, config.to_toml().encode())
+        remove_temporaries(self.folder)
+
+    def reconfigure(self, config: Config) -> None:
+        """Change the configuration of the run: to make it longer."""
+        self.config = config
+        write_atomically(self.folder / "config.toml", config.to_toml().encode())
+
+    def start(self, positions: dict[str, int] | None = None) -> None:
+        """Open the logs at ``positions``, as a checkpoint has them; what was written after it is dropped."""
+        positions = positions or dict.fromkeys(LOGS, 0)
+        for name in LOGS:
+            path, position = self.folder / name, positions[name]
+            if type(position) is not int or position < 0:
+                raise ValueError(f"its position in {name} is {position!r}")
+            size = path.stat().st_size if path.exists() else 0
+            if size < position:
+                raise ValueError(f"{name} has {size} bytes and should have {position}")
+        try:
+            for name in LOGS:
+                file = open(self.folder / name, "ab")  # noqa: SIM115 (closed by close())
+                self._files[name] = file
+                file.truncate(positions[name])
+            self._events = _Events(self.folder, _last_step(self.folder / LOGS[0]))
+        except OSError as error:
+            raise RunError(f"{self.folder} cannot be written: {error.strerror or error}") from error
+
+    def append(self, record: dict[str, Any], seconds: float) -> None:
+        """Add one line to the logs and hand it to the system."""
+        times = {"step": record["step"], "seconds": round(seconds, 3)}
+        try:
+            for name, line in zip(LOGS, (record, times), strict=True):
+                self._files[name].write(json.dumps(line).encode() + b"\n")
+                self._files[name].flush()
+            if self._events is not None:
+                self._events.write(record)
+        except OSError as error:
+            raise RunError(
+                f"the log in {self.folder} cannot be written: {error.strerror or error}"
+            ) from error
+
+    def positions(self) -> dict[str, int]:
+        """Where the logs end, once they are on the disk: what a checkpoint remembers."""
+        for file in self._files.values():
+            os.fsync(file.fileno())
+        return {name: file.tell() for name, file in self._files.items()}
+
+    def close(self) -> None:
+        """Close the files and let go of the folder."""
+        for file in (*self._files.values(), self._events, self._lock):
+            if file is not None:
+                with contextlib.suppress(OSError):  # a full disk has been reported already
+                    file.close()
+
+    def __enter__(self) -> "RunLog":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+class _Events:
+    """Scalars for TensorBoard, written without its background thread."""
+
+    def __init__(self, folder: Path, step: int) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        self._event, self._summary = Event, Summary
+        name = f"events.out.tfevents.{time.time_ns():020d}.{socket.gethostname()}.{os.getpid()}"
+        self._file = open(folder / name, "wb")  # noqa: SIM115 (closed by close())
+        self._writer = RecordWriter(self._file)
+        self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
+        # TensorBoard forgets what earlier files say about later steps: the run repeats them.
+        start = SessionLog(status=SessionLog.START)
+        self._write(Event(wall_time=time.time(), step=step + 1, session_log=start))
+
+    def _write(self, event: Any) -> None:
+        self._writer.write(event.SerializeToString())
+        self._file.flush()
+
+    def write(self, record: dict[str, Any]) -> None:
+        values = [
+            self._summary.Value(tag=tag, simple_value=value) for tag, value in record.items() if tag != "step"
+        ]
+        summary = self._summary(value=values)
+        self._write(self._event(wall_time=time.time(), step=record["step"], summary=summary))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def read_config(folder: str | os.PathLike[str]) -> Config:
+    """The configuration of the run in ``folder``."""
+    path = Path(folder) / "config.toml"
+    if not path.is_file():
+        raise RunError(f"{folder} is not a run: it has no config.toml")
+    return complete(read_toml(path))
+
+
+def read_log(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """The lines of a run's log, each with its seconds; also while it runs, and whatever a crash has left.
+
+    A line that is not whole ends the log: nothing after it can be trusted.
+    """
+    records = _read_lines(Path(folder) / "log.jsonl", ("step", "cost"))
+    seconds = {
+        line["step"]: line["seconds"] for line in _read_lines(Path(folder) / "times.jsonl", ("seconds",))
+    }
+    return [record | {"seconds": seconds.get(record["step"])} for record in records]
+
+
+def _read_lines(path: Path, keys: tuple[str, ...]) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = []
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return records
+    for line in content.split(b"\n")[:-1]:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            break
+        if not isinstance(record, dict) or not all(
+            isinstance(record.get(key), int | float) for key in ("step", *keys)
+        ):
+            break
+        records.append(record)
+    return records
+
+
+def _last_step(path: Path) -> int:
+    records = _read_lines(path, ())
+    return int(records[-1]["step"]) if records else 0
+
+
+def versions() -> dict[str, Any]:
+    """What a run stands on."""
+    packages = ("associative-lstm", "torch", "numpy", "numba", "lightning-fabric")
+    found: dict[str, Any] = {"python": platform.python_version(), "platform": platform.platform()}
+    for package in packages:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = None
+    found["processes"] = int(os.environ.get("WORLD_SIZE", "1"))
+    return found

@@ -1,0 +1,204 @@
+"""One run in memory: model, optimiser, stream and recurrent state, moved a step at a time, saved and restored."""
+
+import math
+import os
+import random
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from associative_lstm.lab.config import Config, task_of
+from associative_lstm.lab.cost import cost_of
+from associative_lstm.lab.files import RunError
+from associative_lstm.lab.model import (
+    State,
+    build_model,
+    clone_like,
+    detach_state,
+    flatten_state,
+)
+from associative_lstm.lab.tasks.base import Task
+
+_FORMAT = 1
+
+
+def make_fabric() -> Fabric:
+    """One process, or under `torchrun` data-parallel over all of its processes."""
+    if torch.distributed.is_available() and torch.distributed.is_torchelastic_launched():
+        world, local = int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_WORLD_SIZE"])
+        fabric = Fabric(accelerator="cpu", strategy="ddp", devices=local, num_nodes=world // local)
+    else:
+        fabric = Fabric(accelerator="cpu", devices=1)
+    fabric.launch()
+    return fabric
+
+
+@dataclass
+class Totals:
+    """Sums since the last line of the log."""
+
+    bits: float = 0.0
+    units: float = 0.0
+    answer: float = 0.0
+    symbols: float = 0.0
+    steps: int = 0
+    gradient_norm: float = 0.0
+
+    def record(self, step: int, has_answer: bool) -> dict[str, Any]:
+        """The line of the log."""
+        line = {"step": step, "cost": self.bits / max(self.units, 1.0)}
+        if has_answer:
+            line["answer"] = self.answer / max(self.units, 1.0)
+        line["gradient_norm"] = self.gradient_norm / max(self.steps, 1)
+        return line
+
+
+class Trainer:
+    """Adam on truncated backpropagation through time, without gradient clipping.
+
+    The loss is the cost as the paper measures it, in bits: per sequence on episodic tasks, whose every batch starts
+    from the initial state; per scored symbol on online tasks, whose state is carried from window to window and whose
+    gradient is cut there.
+    """
+
+    def __init__(self, config: Config, fabric: Fabric, task: Task | None = None) -> None:
+        assert config.batch_size is not None
+        torch.set_num_threads(config.threads)
+        torch.manual_seed(config.seed)  # the same weights and permutations in every process
+        self.config, self.fabric = config, fabric
+        self.task = task or task_of(config)
+        self.stream = self.task.stream(
+            config.batch_size, config.seed, rank=fabric.global_rank, world_size=fabric.world_size
+        )
+        self.model = build_model(config, self.task)
+        adam = torch.optim.Adam(self.model.parameters(), lr=config.learning_rate, fused=True)
+        self._module, self.optimizer = fabric.setup(self.model, adam)
+        self._parameters = dict(self.model.named_parameters())
+        self.has_answer = self.task.answer(next(self.task.stream(1, 0))) is not None
+        self.step = 0
+        self.state: State | None = None
+        self.totals = Totals()
+
+    def train_step(self) -> None:
+        """One minibatch: predict, score, backpropagate, update."""
+        batch = next(self.stream)
+        logits, state = self._module(batch.inputs, self.state)
+        cost = cost_of(self.task, logits, batch)
+        bits = cost.bits.sum()
+        answer = bits.new_zeros(()) if cost.answer is None else cost.answer.sum()
+        sums = torch.stack([bits.detach(), cost.units.sum(), answer])
+        processes = self.fabric.world_size
+        if processes > 1:
+            torch.distributed.all_reduce(sums)
+        # Data-parallel training averages gradients over the processes; their sum is meant.
+        self.fabric.backward(bits * processes / sums[1].clamp(min=1.0))
+        gradients = [p.grad for p in self._parameters.values() if p.grad is not None]
+        norm = torch.nn.utils.get_total_norm(gradients)
+        total_bits, units, answer_bits, gradient_norm = [*sums.tolist(), norm.item()]
+        if not (math.isfinite(total_bits) and math.isfinite(gradient_norm)):
+            raise RunError(self._diverged(total_bits / max(units, 1.0)))
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.state = None if self.task.episodic else detach_state(state)
+        self.step += 1
+        totals = self.totals
+        totals.bits += total_bits
+        totals.units += units
+        totals.answer += answer_bits
+        totals.gradient_norm += gradient_norm
+        totals.symbols += batch.mask.numel() * processes
+        totals.steps += 1
+
+    def _diverged(self, cost: float) -> str:
+        """What happened at a step that must not be taken, and why it probably did."""
+        what = "the cost is not finite" if not math.isfinite(cost) else "the gradient is not finite"
+        broken = [
+            name for name, p in self._parameters.items() if p.grad is not None and not p.grad.isfinite().all()
+        ]
+        where = f" (in {broken[0]} and {len(broken) - 1} more)" if len(broken) > 1 else ""
+        norm = self.totals.gradient_norm / max(self.totals.steps, 1)
+        grown = self.totals.bits / max(self.totals.units, 1.0) > 2 * max(self.task.chance, 1.0)
+        rate = self.config.learning_rate
+        if grown or norm > 1e3:
+            cause = f"training diverged (mean gradient norm {norm:.3g}), learning_rate {rate:g} is too high"
+        else:
+            cause = f"a number overflowed in {self.config.model}; try a learning_rate below {rate:g}"
+        return f"stopped at step {self.step + 1}: {what}{where}; likely cause: {cause}"
+
+    def save(self) -> dict[str, Any]:
+        """Everything that the rest of the run depends on, as tensors and plain values."""
+        mine = {
+            "state": None if self.state is None else [t.clone() for t in flatten_state(self.state)],
+            "stream": self.stream.state(),
+            "random": random_states(),
+        }
+        ranks: list[Any] = [mine]
+        if self.fabric.world_size > 1:
+            ranks = [None] * self.fabric.world_size
+            torch.distributed.all_gather_object(ranks, mine)
+        return {
+            "format": _FORMAT,
+            "step": self.step,
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "totals": asdict(self.totals),
+            "ranks": ranks,
+        }
+
+    def load(self, content: dict[str, Any]) -> None:
+        """Continue from what :meth:`save` gave; anything else is an error (and leaves the trainer unusable)."""
+        if content.get("format") != _FORMAT:
+            raise ValueError(f"its format is {content.get('format')!r}, expected {_FORMAT}")
+        ranks, processes = content["ranks"], self.fabric.world_size
+        if len(ranks) != processes:
+            raise RunError(
+                f"the run was made by {len(ranks)} processes and cannot be continued by {processes}: "
+                f"start it with `torchrun --nproc-per-node` so that there are {len(ranks)} in all"
+            )
+        mine = ranks[self.fabric.global_rank]
+        step, totals = content["step"], content["totals"]
+        if type(step) is not int or not 0 <= step <= 2**53:
+            raise ValueError(f"its step is {step!r}")
+        if set(totals) != {f.name for f in fields(Totals)} or not all(
+            type(v) in (int, float) for v in totals.values()
+        ):
+            raise ValueError("its totals are not numbers")
+        self.model.load_state_dict(content["model"])
+        self.optimizer.load_state_dict(content["optimizer"])
+        self.stream.load_state(mine["stream"])
+        self.state = None if mine["state"] is None else clone_like(self._any_state(), mine["state"])
+        self.step, self.totals = step, Totals(**totals)
+        restore_random_states(mine["random"])
+
+    def _any_state(self) -> State:
+        lanes = next(self.task.stream(self.config.batch_size or 1, 0, world_size=self.fabric.world_size))
+        with torch.no_grad():
+            return self.model(lanes.inputs[:1])[1]
+
+    def weights(self) -> dict[str, Tensor]:
+        """The model's weights and buffers by name."""
+        return self.model.state_dict()
+
+
+def random_states() -> dict[str, Any]:
+    """The states of the three global random generators, as tensors and plain values."""
+    version, numbers, gauss = random.getstate()
+    name, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002 (whoever uses it, it continues)
+    return {
+        "torch": torch.get_rng_state(),
+        "python": [version, list(numbers), gauss],
+        "numpy": [name, torch.from_numpy(np.asarray(keys, dtype=np.int64)), position, has_gauss, cached],
+    }
+
+
+def restore_random_states(states: dict[str, Any]) -> None:
+    """Set the three global random generators to states that :func:`random_states` gave."""
+    version, numbers, gauss = states["python"]
+    name, keys, position, has_gauss, cached = states["numpy"]
+    torch.set_rng_state(states["torch"])
+    random.setstate((version, tuple(numbers), gauss))
+    np.random.set_state((name, keys.numpy().astype(np.uint32), position, has_gauss, cached))  # noqa: NPY002

@@ -1,0 +1,263 @@
+"""The loop: steps, the log, checkpoints, and every way in which a run can stop."""
+
+import dataclasses
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lightning_fabric import Fabric
+
+from associative_lstm.lab.checkpoint import (
+    export_weights,
+    find_checkpoints,
+    save_checkpoint,
+    step_of,
+    usable_checkpoints,
+)
+from associative_lstm.lab.config import Config
+from associative_lstm.lab.files import RunError
+from associative_lstm.lab.runlog import RunLog
+from associative_lstm.lab.trainer import Trainer, make_fabric
+
+WEIGHTS = "model.safetensors"
+
+
+class Progress(NamedTuple):
+    """Where a run is."""
+
+    step: int
+    steps: int
+    cost: float
+    symbols_per_second: float
+    seconds_left: float
+
+
+Show = Callable[[Progress], None]
+Say = Callable[[str], None]
+
+
+class Interrupted(Exception):
+    """The run was asked to stop, and has stopped with everything saved."""
+
+    def __init__(self, folder: Path, step: int) -> None:
+        super().__init__(f"stopped after step {step}; continue with: alstm resume {folder}")
+
+
+def _to_stderr(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
+
+
+def train(config: Config, folder: str | Path, *, show: Show | None = None) -> Path:
+    """Train a new run in ``folder`` and return the folder.
+
+    >>> import tempfile
+    >>> from associative_lstm.lab.config import complete
+    >>> config = complete({"task": "assignment", "model": "lstm", "hidden_size": 8, "steps": 20, "log_every": 10})
+    >>> folder = train(config, tempfile.mkdtemp())
+    >>> from associative_lstm.lab.runlog import read_log
+    >>> [line["step"] for line in read_log(folder)]
+    [10, 20]
+    """
+    fabric = make_fabric()
+    log = RunLog(folder, config) if fabric.is_global_zero else None
+    return _run(fabric, log, config, Path(folder), show)
+
+
+def resume(
+    folder: str | Path, *, steps: int | None = None, show: Show | None = None, say: Say = _to_stderr
+) -> Path:
+    """Continue the run in ``folder`` from its last good checkpoint, exactly as if it had never stopped.
+
+    ``steps`` makes the run longer. A damaged checkpoint is named through ``say``.
+    """
+    fabric = make_fabric()
+    log = RunLog(folder) if fabric.is_global_zero else None
+    config = fabric.broadcast(log.config if log else None)
+    assert config is not None
+    if steps is not None and steps != config.steps:
+        if steps < config.steps:
+            if log:
+                log.close()
+            raise RunError(f"steps can be raised, not lowered: the run has {config.steps}, got {steps}")
+        config = dataclasses.replace(config, steps=steps)
+        if log:
+            log.reconfigure(config)
+    return _run(fabric, log, config, Path(folder), show, resume_with=say)
+
+
+def is_done(folder: str | Path) -> bool:
+    """Whether the run in ``folder`` has made all its steps."""
+    from associative_lstm.lab.runlog import read_config
+
+    path = Path(folder)
+    if not (path / WEIGHTS).is_file():
+        return False
+    checkpoints = find_checkpoints(path)
+    return bool(checkpoints) and step_of(checkpoints[0]) >= read_config(path).steps
+
+
+def _run(
+    fabric: Fabric,
+    log: RunLog | None,
+    config: Config,
+    folder: Path,
+    show: Show | None,
+    resume_with: Say | None = None,
+) -> Path:
+    try:
+        trainer = Trainer(config, fabric)
+        last_good, seconds = None, 0.0
+        if resume_with is not None:
+            last_good, seconds = _restore(trainer, log, resume_with)
+        elif log is not None:
+            log.start()
+        _loop(trainer, log, folder, last_good, seconds, show)
+    finally:
+        if log is not None:
+            log.close()
+    return folder
+
+
+def _restore(trainer: Trainer, log: RunLog | None, say: Say) -> tuple[Path | None, float]:
+    """Put the trainer and the logs where the last good checkpoint has them; the beginning, if there is none."""
+    fabric = trainer.fabric
+    damaged: dict[Path, str] = {}
+    candidates = iter(usable_checkpoints(log.folder, damaged) if log is not None else ())
+    while True:
+        path, content = fabric.broadcast(next(candidates, (None, {})))
+        if path is None:
+            break
+        try:
+            trainer.load(content["trainer"])
+            seconds = float(content["seconds"])
+            if log is not None:
+                log.start(content["positions"])
+        except RunError:
+            raise
+        except Exception as error:  # whatever a damaged or foreign checkpoint leads to
+            damaged[path] = (str(error).splitlines() or [""])[0] or type(error).__name__
+            continue
+        for bad, reason in damaged.items():
+            say(f"{bad} is damaged ({reason}); continuing from {path.name}")
+        return path, seconds
+    if damaged:
+        bad, reason = next(iter(damaged.items()))
+        raise RunError(f"no checkpoint can be used: {bad} is damaged ({reason})")
+    if log is not None:
+        log.start()
+    return None, 0.0
+
+
+def _loop(
+    trainer: Trainer,
+    log: RunLog | None,
+    folder: Path,
+    last_good: Path | None,
+    seconds: float,
+    show: Show | None,
+) -> None:
+    config = trainer.config
+    started = time.perf_counter() - seconds
+    meter = _Meter(trainer, show if log is not None else None)
+    with _interruptible() as interrupted:
+        while trainer.step < config.steps:
+            try:
+                trainer.train_step()
+            except RunError as error:
+                raise RunError(f"{error}; {_kept(last_good, folder)}") from error
+            step, last = trainer.step, trainer.step == config.steps
+            if step % config.log_every == 0 or last:
+                record = trainer.totals.record(step, trainer.has_answer)
+                if log is not None:
+                    log.append(record, time.perf_counter() - started)
+                meter.logged(record["cost"])
+                trainer.totals = type(trainer.totals)()
+            stop = _agreed(trainer, interrupted)
+            if step % config.checkpoint_every == 0 or last or stop:
+                content = {"trainer": trainer.save(), "seconds": time.perf_counter() - started}
+                if log is not None:
+                    content["positions"] = log.positions()
+                    last_good = _save(log.folder, step, content, last_good)
+            meter.step()
+            if stop and not last:
+                raise Interrupted(folder, step)
+    if log is not None:
+        export_weights(log.folder / WEIGHTS, trainer.weights(), config, trainer.step)
+
+
+def _save(folder: Path, step: int, content: dict[str, Any], last_good: Path | None) -> Path:
+    try:
+        return save_checkpoint(folder, step, content, keep=last_good)
+    except RunError as error:
+        raise RunError(f"stopped after step {step}: {error}; {_kept(last_good, folder)}") from error
+
+
+def _kept(last_good: Path | None, folder: Path) -> str:
+    if last_good is None:
+        return f"no checkpoint had been written in {folder}"
+    return f"the last good checkpoint is {last_good}"
+
+
+def _agreed(trainer: Trainer, interrupted: threading.Event) -> bool:
+    """Whether to stop now: several processes must do so after the same step, and ask only once per interval."""
+    if trainer.fabric.world_size == 1:
+        return interrupted.is_set()
+    return trainer.step % trainer.config.log_every == 0 and trainer.fabric.broadcast(interrupted.is_set())
+
+
+@contextmanager
+def _interruptible() -> Iterator[threading.Event]:
+    """An event that Ctrl-C sets, instead of breaking off in the middle of a step; a second Ctrl-C does that."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+
+    def ask(number: int, frame: object) -> None:
+        asked.set()
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class _Meter:
+    """Tells ``show`` a few times a second where the run is."""
+
+    def __init__(self, trainer: Trainer, show: Show | None) -> None:
+        self._trainer, self._show = trainer, show
+        self._cost = float("nan")
+        self._from = trainer.step
+        self._symbols = -trainer.totals.symbols
+        self._start = self._next = time.perf_counter()
+
+    def logged(self, cost: float) -> None:
+        self._cost = cost
+        self._symbols += self._trainer.totals.symbols
+
+    def step(self) -> None:
+        now = time.perf_counter()
+        trainer = self._trainer
+        if self._show is None or (now < self._next and trainer.step < trainer.config.steps):
+            return
+        self._next = now + 0.2
+        totals, elapsed = trainer.totals, now - self._start
+        cost = totals.bits / max(totals.units, 1.0) if totals.steps > 20 else self._cost
+        done, left = trainer.step - self._from, trainer.config.steps - trainer.step
+        self._show(
+            Progress(
+                trainer.step,
+                trainer.config.steps,
+                cost,
+                (self._symbols + totals.symbols) / elapsed,
+                elapsed / done * left,
+            )
+        )
