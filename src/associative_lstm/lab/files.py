@@ -10,6 +10,13 @@ class RunError(RuntimeError):
     """What went wrong with a run, in one sentence meant for its user."""
 
 
+class Interrupted(Exception):
+    """The run was asked to stop, and has stopped with everything saved."""
+
+    def __init__(self, folder: Path, step: int) -> None:
+        super().__init__(f"stopped after step {step}; continue with: alstm resume {folder}")
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a temporary file beside ``path``, bring it to the disk, and rename it."""
     temporary: str | None = None

@@ -20,7 +20,7 @@ from associative_lstm.lab.checkpoint import (
     usable_checkpoints,
 )
 from associative_lstm.lab.config import Config
-from associative_lstm.lab.files import RunError
+from associative_lstm.lab.files import Interrupted, RunError
 from associative_lstm.lab.runlog import RunLog
 from associative_lstm.lab.trainer import Trainer, make_fabric
 
@@ -39,13 +39,6 @@ class Progress(NamedTuple):
 
 Show = Callable[[Progress], None]
 Say = Callable[[str], None]
-
-
-class Interrupted(Exception):
-    """The run was asked to stop, and has stopped with everything saved."""
-
-    def __init__(self, folder: Path, step: int) -> None:
-        super().__init__(f"stopped after step {step}; continue with: alstm resume {folder}")
 
 
 def _to_stderr(message: str) -> None:

@@ -1,0 +1,58 @@
+"""The `alstm` command: put together from the modules that hold its subcommands."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from associative_lstm.lab.commands import train
+from associative_lstm.lab.files import Interrupted, RunError
+
+app = typer.Typer(
+    name="alstm",
+    help="Associative Long Short-Term Memory: train, compare and reproduce.",
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+app.command()(train.train)
+app.command()(train.resume)
+
+
+@app.callback(invoke_without_command=True)
+def _without_subcommand(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command. Bad input is one sentence on stderr and a non-zero exit code."""
+    try:
+        code = app(args=arguments, prog_name="alstm", standalone_mode=False)
+    except Interrupted as stopped:
+        return _fail(str(stopped), 130)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("interrupted", 130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has left: nothing to say
+        return 1
+    except (RunError, ValueError, OSError, MemoryError) as error:
+        return _fail(str(error) or type(error).__name__, 1)
+    except Exception as error:
+        if hasattr(
+            error, "format_message"
+        ):  # wrong usage: Typer has its own copy of Click's exceptions, or Click's
+            return _fail(f"{error.format_message()} (see --help)", 2)
+        raise
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str, code: int) -> int:
+    sentence = " ".join(message.split())
+    print(f"alstm: {sentence}", file=sys.stderr, flush=True)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+"""`alstm train` and `alstm resume`."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from associative_lstm.lab.commands.common import (
+    complete_model,
+    complete_preset,
+    complete_task,
+    console,
+    live_line,
+)
+from associative_lstm.lab.config import PRESETS, Config, complete, nearest, read_toml
+
+_NETWORK, _RUN = "Network", "Run"
+
+
+def train(
+    task: Annotated[
+        str | None, typer.Argument(help="The task: see `alstm show`.", autocompletion=complete_task)
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file of settings; flags go before it.")] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(help="A network of the paper, e.g. lstm-512.", autocompletion=complete_preset),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="associative-lstm, lstm, permutation-rnn, unitary-rnn, multiplicative-unitary-rnn or ntm.",
+            autocompletion=complete_model,
+            rich_help_panel=_NETWORK,
+        ),
+    ] = None,
+    hidden_size: Annotated[
+        int | None,
+        typer.Option(help="N_h: real numbers of one copy of the memory.", rich_help_panel=_NETWORK),
+    ] = None,
+    layers: Annotated[int | None, typer.Option(help="Networks stacked.", rich_help_panel=_NETWORK)] = None,
+    copies: Annotated[
+        int | None, typer.Option(help="Copies of the memory.", rich_help_panel=_NETWORK)
+    ] = None,
+    heads: Annotated[
+        int | None, typer.Option(help="Items written and read per step.", rich_help_panel=_NETWORK)
+    ] = None,
+    key_init: Annotated[
+        str | None, typer.Option(help="Keys start as glorot or conjugate.", rich_help_panel=_NETWORK)
+    ] = None,
+    forget_bias: Annotated[
+        float | None, typer.Option(help="Where the forget gates' biases start.", rich_help_panel=_NETWORK)
+    ] = None,
+    recurrent_update: Annotated[
+        bool | None,
+        typer.Option(
+            help="Feed h to the update (W_hu); the default is the paper's for the task.",
+            rich_help_panel=_NETWORK,
+        ),
+    ] = None,
+    learn_initial_state: Annotated[
+        bool | None,
+        typer.Option(help="Learn the initial state (default: on copy tasks).", rich_help_panel=_NETWORK),
+    ] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option("--learning-rate", "--lr", help="Adam's.", rich_help_panel=_RUN)
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Lanes of a minibatch (default: the paper's).", rich_help_panel=_RUN)
+    ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(help="Symbols between cuts of the gradient (default 100).", rich_help_panel=_RUN),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="Wikipedia: the file (plain, .gz or .zip); enwik8 is downloaded if absent.",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Minibatches (default 20000).", rich_help_panel=_RUN)
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Decides weights and data.", rich_help_panel=_RUN)] = None,
+    log_every: Annotated[
+        int | None, typer.Option(help="Steps per line of the log.", rich_help_panel=_RUN)
+    ] = None,
+    checkpoint_every: Annotated[
+        int | None, typer.Option(help="Steps between checkpoints.", rich_help_panel=_RUN)
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads per process (default 1).", rich_help_panel=_RUN)
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The new run's folder (default: a new one in runs/).")
+    ] = None,
+) -> None:
+    """Train a network on a task, in a new run folder.
+
+    Example: alstm train assignment --copies 4 --key-init conjugate --steps 5000
+    """
+    flags = {key: value for key, value in locals().items() if key in Config.__dataclass_fields__}
+    settings = settings_from(config, preset, flags)
+    complete_settings = complete(settings)
+    folder = out or new_folder(complete_settings)
+    _train(complete_settings, folder)
+
+
+def settings_from(file: Path | None, preset: str | None, flags: dict[str, Any]) -> dict[str, Any]:
+    """What the file says, then the preset, then the flags that were given."""
+    settings = read_toml(file) if file else {}
+    if preset is not None:
+        if preset not in PRESETS:
+            raise ValueError(f"unknown preset {preset!r}, {nearest(preset, PRESETS)}")
+        settings |= PRESETS[preset]
+    return settings | {key: value for key, value in flags.items() if value is not None}
+
+
+def new_folder(config: Config) -> Path:
+    """A folder in runs/ that does not exist yet, named after the run."""
+    parts = [config.task, config.model, str(config.hidden_size)]
+    if config.copies is not None:
+        parts.append(f"{config.copies}-copies")
+    name = "-".join([*parts, f"seed-{config.seed}"])
+    candidates = [Path("runs") / name, *(Path("runs") / f"{name}-{k}" for k in range(2, 10_000))]
+    return next(folder for folder in candidates if not folder.exists())
+
+
+def _train(config: Config, folder: Path) -> None:
+    from associative_lstm.lab import training
+
+    with live_line(config.task) as show:
+        training.train(config, folder, show=show)
+    _finish(folder)
+
+
+def resume(
+    run: Annotated[Path, typer.Argument(help="The run's folder.")],
+    steps: Annotated[int | None, typer.Option(help="Make the run longer: so many steps in all.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Must be the run's own seed: a run keeps the one it has.")
+    ] = None,
+) -> None:
+    """Continue a run from its last good checkpoint, exactly as if it had not stopped.
+
+    Example: alstm resume runs/assignment-associative-lstm-128-4-copies-seed-0
+    """
+    from associative_lstm.lab import training
+    from associative_lstm.lab.runlog import read_config
+
+    config = read_config(run)
+    if seed is not None and seed != config.seed:
+        raise ValueError(f"seed cannot be changed: the run has {config.seed}, got {seed}")
+    with live_line(config.task) as show:
+        training.resume(run, steps=steps, show=show)
+    _finish(run)
+
+
+def _finish(folder: Path) -> None:
+    """Draw the learning curve, and say how the run ended and where it is."""
+    from associative_lstm.lab.plots import plot_runs
+    from associative_lstm.lab.runlog import read_config, read_log
+
+    if os.environ.get("RANK", "0") != "0":
+        return  # under torchrun the first process speaks for all
+    plot_runs([folder], folder / "curve.png")
+    config, last = read_config(folder), read_log(folder)[-1]
+    answer = f", {last['answer']:.3f} on the answer" if "answer" in last else ""
+    console.print(f"{config.task}: cost {last['cost']:.4f} bits{answer} after {last['step']:,} steps")
+    console.print(f"learning curve: {folder / 'curve.png'}")
+    console.print(f"run: {folder}")

@@ -1,0 +1,98 @@
+"""Learning curves from run logs."""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from associative_lstm.lab.config import Config
+from associative_lstm.lab.files import RunError, write_atomically
+from associative_lstm.lab.runlog import read_config, read_log
+from associative_lstm.lab.tasks import TASKS
+
+
+def label_of(config: Config) -> str:
+    """A short name of the network, with what tells it from its neighbours.
+
+    >>> label_of(Config(task="xml", copies=4, hidden_size=128))
+    'Associative LSTM 128, 4 copies'
+    """
+    names = {
+        "associative-lstm": "Associative LSTM",
+        "lstm": "LSTM",
+        "permutation-rnn": "Permutation RNN",
+        "unitary-rnn": "Unitary RNN",
+        "multiplicative-unitary-rnn": "Multiplicative uRNN",
+        "ntm": "NTM",
+    }
+    parts = [f"{names[config.model]} {config.hidden_size}"]
+    if config.layers > 1:
+        parts.append(f"{config.layers} layers")
+    if config.model == "associative-lstm":
+        parts.append(f"{config.copies} {'copy' if config.copies == 1 else 'copies'}")
+        if (config.heads or 1) > 1:
+            parts.append(f"{config.heads} heads")
+    return ", ".join(parts)
+
+
+def labels_of(configs: Sequence[Config]) -> list[str]:
+    """Names of several runs; where networks look alike, the settings that differ are added."""
+    labels = [label_of(config) for config in configs]
+    for key in ("key_init", "forget_bias", "learning_rate", "batch_size", "seed"):
+        if len(set(labels)) == len(labels):
+            break
+        alike = {label for label in labels if labels.count(label) > 1}
+        values = [getattr(config, key) for config in configs]
+        for k, label in enumerate(labels):
+            its = {value for value, other in zip(values, labels, strict=True) if other == label}
+            if label in alike and len(its) > 1:
+                labels[k] = f"{label}, {key.replace('_', ' ')} {values[k]}"
+    return labels
+
+
+def plot_runs(folders: Sequence[str | Path], path: Path) -> None:
+    """Draw the learning curves of runs of one task into a PNG."""
+    configs = [read_config(folder) for folder in folders]
+    if len({config.task for config in configs}) > 1:
+        raise RunError(f"runs of different tasks: {', '.join(sorted({config.task for config in configs}))}")
+    logs = [read_log(folder) for folder in folders]
+    write_atomically(path, draw_curves(logs, labels_of(configs), configs[0].task))
+
+
+def draw_curves(logs: Sequence[list[dict[str, Any]]], labels: Sequence[str], task_name: str) -> bytes:
+    """The PNG: cost against minibatches, one line per run; the cost of the answer where the task has one."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    task = TASKS[task_name]
+    answer = any("answer" in line for log in logs for line in log)
+    key = "answer" if answer else "cost"
+    unit = "bits per sequence" if task.episodic else "bits per scored symbol"
+    figure = Figure(figsize=(7.5, 4.5), layout="constrained", dpi=120)
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    highest = 0.0
+    for log, label in zip(logs, labels, strict=True):
+        costs = [line[key] for line in log]
+        axes.plot([line["step"] for line in log], costs, label=label, linewidth=1.6)
+        highest = max([highest, *(costs[1:] or costs)])  # the first line would dwarf the others
+    chance = _chance(task)
+    if chance is not None:
+        axes.axhline(chance, color="0.6", linewidth=1, linestyle=":", label="remembering nothing")
+        highest = max(highest, chance)
+    axes.set_xlabel("minibatches")
+    axes.set_ylabel(f"{unit}, on the answer" if answer else unit)
+    axes.set_title(f"{task_name}: {task.description}", fontsize=11)
+    axes.set_ylim(0, highest * 1.08 or 1)
+    axes.set_xlim(left=0)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25)
+    axes.legend(frameon=False)
+    image = io.BytesIO()
+    figure.savefig(image, format="png")
+    return image.getvalue()
+
+
+def _chance(task: Any) -> float | None:
+    chance = task.chance
+    return chance if isinstance(chance, float) else (task().chance if task.name != "wikipedia" else 8.0)
