@@ -87,8 +87,10 @@ def usable_checkpoints(folder: Path, damaged: dict[Path, str]) -> Iterator[tuple
 def export_weights(path: Path, weights: dict[str, Tensor], config: Config, step: int) -> None:
     """Write the weights as safetensors, with the configuration that rebuilds the model in the metadata."""
     tensors = {name: tensor.detach().contiguous() for name, tensor in weights.items()}
-    metadata = {"config": json.dumps(dataclasses.asdict(config)), "step": str(step)}
-    write_atomically(path, save(tensors, metadata))
+    run = json.dumps({"config": dataclasses.asdict(config), "step": step})
+    write_atomically(
+        path, save(tensors, {"run": run})
+    )  # one entry: safetensors writes several in random order
 
 
 def _digest(data: bytes) -> str:

@@ -85,6 +85,26 @@ class Trainer:
 
     def train_step(self) -> None:
         """One minibatch: predict, score, backpropagate, update."""
+        sums, symbols, state = self.backpropagate()
+        gradients = [p.grad for p in self._parameters.values() if p.grad is not None]
+        norm = torch.nn.utils.get_total_norm(gradients)
+        bits, units, answer, gradient_norm = [*sums.tolist(), norm.item()]
+        if not (math.isfinite(bits) and math.isfinite(gradient_norm)):
+            raise RunError(self._diverged(bits / max(units, 1.0)))
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.state = None if self.task.episodic else detach_state(state)
+        self.step += 1
+        totals = self.totals
+        totals.bits += bits
+        totals.units += units
+        totals.answer += answer
+        totals.gradient_norm += gradient_norm
+        totals.symbols += symbols * self.fabric.world_size
+        totals.steps += 1
+
+    def backpropagate(self) -> tuple[Tensor, int, State]:
+        """The gradients of the next minibatch; its bits, units and bits of the answer; its symbols; the new state."""
         batch = next(self.stream)
         logits, state = self._module(batch.inputs, self.state)
         cost = cost_of(self.task, logits, batch)
@@ -96,22 +116,7 @@ class Trainer:
             torch.distributed.all_reduce(sums)
         # Data-parallel training averages gradients over the processes; their sum is meant.
         self.fabric.backward(bits * processes / sums[1].clamp(min=1.0))
-        gradients = [p.grad for p in self._parameters.values() if p.grad is not None]
-        norm = torch.nn.utils.get_total_norm(gradients)
-        total_bits, units, answer_bits, gradient_norm = [*sums.tolist(), norm.item()]
-        if not (math.isfinite(total_bits) and math.isfinite(gradient_norm)):
-            raise RunError(self._diverged(total_bits / max(units, 1.0)))
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-        self.state = None if self.task.episodic else detach_state(state)
-        self.step += 1
-        totals = self.totals
-        totals.bits += total_bits
-        totals.units += units
-        totals.answer += answer_bits
-        totals.gradient_norm += gradient_norm
-        totals.symbols += batch.mask.numel() * processes
-        totals.steps += 1
+        return sums, batch.mask.numel(), state
 
     def _diverged(self, cost: float) -> str:
         """What happened at a step that must not be taken, and why it probably did."""

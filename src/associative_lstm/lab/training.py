@@ -78,8 +78,6 @@ def resume(
                 log.close()
             raise RunError(f"steps can be raised, not lowered: the run has {config.steps}, got {steps}")
         config = dataclasses.replace(config, steps=steps)
-        if log:
-            log.reconfigure(config)
     return _run(fabric, log, config, Path(folder), show, resume_with=say)
 
 
@@ -107,6 +105,8 @@ def _run(
         last_good, seconds = None, 0.0
         if resume_with is not None:
             last_good, seconds = _restore(trainer, log, resume_with)
+            if log is not None and log.config != config:
+                log.reconfigure(config)
         elif log is not None:
             log.start()
         _loop(trainer, log, folder, last_good, seconds, show)

@@ -1,0 +1,30 @@
+"""What each process of a data-parallel test does: ``torchrun --nproc-per-node 2 parallel.py FOLDER``, or without."""
+
+import os
+import sys
+from pathlib import Path
+
+import torch
+
+from associative_lstm.lab.config import complete
+from associative_lstm.lab.trainer import Trainer, make_fabric
+from associative_lstm.lab.training import resume, train
+
+SETTINGS = {"model": "lstm", "hidden_size": 8, "batch_size": 4, "log_every": 5, "checkpoint_every": 6}
+
+
+def main(folder):
+    first = os.environ.get("RANK", "0") == "0"
+    for task in ("assignment", "copy-variable"):
+        trainer = Trainer(complete(SETTINGS | {"task": task, "steps": 1}), make_fabric())
+        trainer.backpropagate()
+        if first:
+            torch.save({k: p.grad for k, p in trainer.model.named_parameters()}, folder / f"{task}.pt")
+    config = SETTINGS | {"task": "assignment"}
+    train(complete(config | {"steps": 12}), folder / "whole")
+    train(complete(config | {"steps": 6}), folder / "halves")
+    resume(folder / "halves", steps=12)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,175 @@
+"""Resume is exact: killed at any moment, a run ends with the same bits as one never interrupted."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from associative_lstm.lab.checkpoint import find_checkpoints, load_checkpoint
+from associative_lstm.lab.config import complete
+from associative_lstm.lab.files import RunError
+from associative_lstm.lab.runlog import read_log
+from associative_lstm.lab.training import is_done, resume, train
+
+SETTINGS = {
+    "task": "assignment",
+    "model": "lstm",
+    "hidden_size": 8,
+    "window": 20,
+    "log_every": 5,
+    "checkpoint_every": 10,
+}
+
+
+def config(**changes):
+    return complete(SETTINGS | changes)
+
+
+def flatten(value, name=""):
+    """Every tensor and number of a checkpoint, by its path."""
+    if isinstance(value, dict):
+        return {k: v for key in value for k, v in flatten(value[key], f"{name}/{key}").items()}
+    if isinstance(value, list | tuple):
+        return {k: v for i, item in enumerate(value) for k, v in flatten(item, f"{name}/{i}").items()}
+    return {name: value}
+
+
+def assert_same_run(one, other):
+    assert (one / "log.jsonl").read_bytes() == (other / "log.jsonl").read_bytes()
+    assert (one / "model.safetensors").read_bytes() == (other / "model.safetensors").read_bytes()
+    left, right = (flatten(load_checkpoint(find_checkpoints(run)[0])["trainer"]) for run in (one, other))
+    assert left.keys() == right.keys()
+    for name, value in left.items():
+        same = torch.equal(value, right[name]) if isinstance(value, torch.Tensor) else value == right[name]
+        assert same, name
+
+
+@pytest.mark.parametrize(("task", "seed", "kills"), [("assignment", 1, 14), ("copy", 2, 6)])
+def test_a_run_killed_at_random_moments_ends_like_one_never_killed(tmp_path, task, seed, kills):
+    script = Path(__file__).with_name("killing.py")
+    command = [sys.executable, str(script), str(tmp_path / "killed"), str(tmp_path / "whole"), task]
+    done = subprocess.run(
+        [*command, str(seed), str(kills)], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert_same_run(tmp_path / "killed", tmp_path / "whole")
+    assert not list((tmp_path / "killed").glob(".*.tmp"))
+
+
+@pytest.mark.parametrize("model", ["associative-lstm", "permutation-rnn", "unitary-rnn"])
+def test_every_networks_state_is_carried_through_a_checkpoint(tmp_path, model):
+    extra = {"copies": 2} if model == "associative-lstm" else {}
+    train(config(model=model, steps=15, **extra), tmp_path / "whole")
+    train(config(model=model, steps=5, **extra), tmp_path / "halves")
+    resume(tmp_path / "halves", steps=15)
+    left, right = (find_checkpoints(tmp_path / name)[0] for name in ("whole", "halves"))
+    left, right = (flatten(load_checkpoint(path)["trainer"]["model"]) for path in (left, right))
+    assert all(torch.equal(left[name], right[name]) for name in left)
+
+
+def test_two_checkpoints_are_kept_and_a_damaged_one_is_named_and_passed_over(tmp_path):
+    train(config(steps=40), tmp_path / "whole")
+    run = tmp_path / "run"
+    train(config(steps=30), run)
+    newest, before = find_checkpoints(run)
+    data = bytearray(newest.read_bytes())
+    data[len(data) // 2] ^= 1
+    newest.write_bytes(data)
+    said = []
+    resume(run, steps=40, say=said.append)
+    assert said == [
+        f"{newest} is damaged (its content is not what was written); continuing from {before.name}"
+    ]
+    assert_same_run(run, tmp_path / "whole")
+    assert len(find_checkpoints(run)) == 2
+    assert newest not in find_checkpoints(run)
+
+
+def test_without_a_usable_checkpoint_nothing_is_started_over(tmp_path):
+    train(config(steps=20), tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.glob("*.jsonl")}
+    for path in find_checkpoints(tmp_path):
+        path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(RunError, match=r"no checkpoint can be used: .* is damaged"):
+        resume(tmp_path, steps=30)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_log_shorter_than_its_checkpoint_says_is_a_damaged_run(tmp_path):
+    train(config(steps=20), tmp_path)
+    (tmp_path / "log.jsonl").write_bytes(b"")
+    with pytest.raises(RunError, match=r"log.jsonl has 0 bytes and should have"):
+        resume(tmp_path, steps=30)
+
+
+def test_a_finished_run_is_done_and_resuming_it_changes_nothing(tmp_path):
+    train(config(steps=10), tmp_path)
+    assert is_done(tmp_path)
+    before = {name: (tmp_path / name).read_bytes() for name in ("log.jsonl", "model.safetensors")}
+    resume(tmp_path)
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+    with pytest.raises(RunError, match="steps can be raised, not lowered: the run has 10, got 5"):
+        resume(tmp_path, steps=5)
+
+
+def test_two_processes_on_one_run_are_refused(tmp_path):
+    train(config(steps=10), tmp_path)
+    holder = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", holder, str(tmp_path / "lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout.readline() == b"held\n"
+        with pytest.raises(RunError, match="in use by another process"):
+            resume(tmp_path, steps=20)
+        with pytest.raises(RunError, match="in use by another process"):
+            train(config(steps=10), tmp_path)
+        process.communicate(b"\n")
+    resume(tmp_path, steps=20)
+
+
+def test_an_existing_run_is_not_trained_over(tmp_path):
+    train(config(steps=10), tmp_path)
+    with pytest.raises(RunError, match="already holds a run: continue it with `alstm resume"):
+        train(config(steps=10), tmp_path)
+
+
+def test_ctrl_c_finishes_the_step_saves_and_says_how_to_go_on(tmp_path):
+    settings = (
+        "--model lstm --hidden-size 8 --window 20 --steps 100000 --log-every 5 --checkpoint-every 100000"
+    )
+    command = [sys.executable, "-m", "associative_lstm.lab.cli", "train", "assignment", *settings.split()]
+    with subprocess.Popen(
+        [*command, "--out", str(tmp_path / "run")], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        log = tmp_path / "run" / "log.jsonl"
+        deadline = time.monotonic() + 60
+        while not (log.exists() and log.stat().st_size) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    [checkpoint] = find_checkpoints(tmp_path / "run")
+    step = load_checkpoint(checkpoint)["trainer"]["step"]
+    assert f"stopped after step {step}; continue with: alstm resume {tmp_path / 'run'}" in errors
+    assert "Traceback" not in errors
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line["step"] for line in lines] == list(range(5, step + 1, 5))
+
+
+def test_the_log_can_be_read_while_it_is_written_and_after_a_crash(tmp_path):
+    train(config(steps=20), tmp_path)
+    whole = read_log(tmp_path)
+    assert [line["step"] for line in whole] == [5, 10, 15, 20]
+    assert all(line["seconds"] >= 0 for line in whole)
+    log = (tmp_path / "log.jsonl").read_bytes()
+    (tmp_path / "log.jsonl").write_bytes(log[:-9])
+    assert read_log(tmp_path) == whole[:3]
+    shutil.copytree(tmp_path, tmp_path / "copy")
+    (tmp_path / "copy" / "times.jsonl").unlink()
+    assert [line["seconds"] for line in read_log(tmp_path / "copy")] == [None] * 3
