@@ -7,13 +7,20 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from associative_lstm.nn import LSTM, MultiplicativeUnitaryRNN, PermutationRNN, UnitaryRNN
+from associative_lstm.nn import (
+    LSTM,
+    MultiplicativeUnitaryRNN,
+    NeuralTuringMachine,
+    PermutationRNN,
+    UnitaryRNN,
+)
 
 NETWORKS = {
     "LSTM": lambda **options: LSTM(5, 6, num_layers=2, **options),
     "PermutationRNN": lambda **options: PermutationRNN(5, 6, **options),
     "UnitaryRNN": lambda **options: UnitaryRNN(5, 6, **options),
     "MultiplicativeUnitaryRNN": lambda **options: MultiplicativeUnitaryRNN(5, 6, **options),
+    "NeuralTuringMachine": lambda **options: NeuralTuringMachine(5, 6, 2, (7, 3), **options),
 }
 each_network = pytest.mark.parametrize("name", NETWORKS)
 
@@ -163,7 +170,9 @@ def test_a_bad_state_is_named(name):
         net(x, (good[0].double(), *good[1:]))
 
 
-@pytest.mark.parametrize("kind", [LSTM, PermutationRNN, UnitaryRNN, MultiplicativeUnitaryRNN])
+@pytest.mark.parametrize(
+    "kind", [LSTM, PermutationRNN, UnitaryRNN, MultiplicativeUnitaryRNN, NeuralTuringMachine]
+)
 def test_bad_sizes_are_named(kind):
     with pytest.raises(ValueError, match="input_size"):
         kind(0, 8)
@@ -189,4 +198,5 @@ def test_parameter_counts_of_the_copy_task():
 
 def test_parameter_counts_of_the_arithmetic_task():
     assert count(LSTM(80, 128)) == 117_328 == 117_747 - (2 * (128 + 80) + 3)
+    assert count(NeuralTuringMachine(80, 384, 4, (128, 20))) == 975_960 == 1_097_340 - 121_380
     assert count(LSTM(80, 512)) == 1_255_504 == 1_256_691 - (2 * (512 + 80) + 3)

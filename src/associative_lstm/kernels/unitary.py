@@ -49,9 +49,9 @@ def sequence(
     """
     path, _ = choose_backend(backend, u.device, u.dtype, kernel="unitary_fused")
     if path == "fused":
-        from associative_lstm.kernels import unitary_fused
+        from associative_lstm.kernels.unitary_fused import sequence as fused_sequence
 
-        return unitary_fused.sequence(u, h_0, matrices, angles, bias)
+        return fused_sequence(u, h_0, matrices, angles, bias)
     h, outputs = h_0, []
     for t in range(u.shape[0]):
         for k, A in enumerate(matrices):

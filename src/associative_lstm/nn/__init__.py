@@ -4,6 +4,7 @@ from associative_lstm.nn.associative_lstm import AssociativeLSTM
 from associative_lstm.nn.associative_lstm_cell import AssociativeLSTMCell
 from associative_lstm.nn.base import AssociativeLSTMState
 from associative_lstm.nn.lstm import LSTM
+from associative_lstm.nn.neural_turing_machine import NeuralTuringMachine, NTMState
 from associative_lstm.nn.permutation_rnn import PermutationRNN
 from associative_lstm.nn.unitary_rnn import MultiplicativeUnitaryRNN, UnitaryRNN
 
@@ -13,6 +14,8 @@ __all__ = [
     "AssociativeLSTMCell",
     "AssociativeLSTMState",
     "MultiplicativeUnitaryRNN",
+    "NTMState",
+    "NeuralTuringMachine",
     "PermutationRNN",
     "UnitaryRNN",
 ]

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from associative_lstm.kernels import BACKENDS, unitary
 from associative_lstm.nn._recurrent import RecurrentNetwork
+from associative_lstm.nn.base import check_choice
 
 
 @functools.lru_cache(maxsize=8)
@@ -63,8 +64,7 @@ class _UnitaryBase(RecurrentNetwork):
             raise ValueError(
                 f"hidden_size: expected an even number (real and imaginary halves), got {hidden_size}"
             )
-        if backend not in BACKENDS:
-            raise ValueError(f"backend: expected one of {', '.join(map(repr, BACKENDS))}, got {backend!r}")
+        check_choice("backend", backend, BACKENDS)
         self.backend = backend
         half = hidden_size // 2
         self.weight = torch.nn.Parameter(torch.empty(hidden_size, input_size, **factory))

@@ -1,0 +1,190 @@
+"""The Neural Turing Machine's recurrence as one operator each way, around the compiled `ntm_loops`."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from associative_lstm.kernels import ntm_loops
+from associative_lstm.kernels.ntm import EPSILON, SMALLEST_WEIGHT, NTMState
+from associative_lstm.kernels.runtime import announce_compilation, over_batch
+
+
+def _check(z_x: Tensor, state: NTMState, weight_hh: Tensor, weight_heads: Tensor, bias_heads: Tensor) -> None:
+    """Compiled code trusts its sizes, so nothing else may reach it."""
+    _, B, rows = z_x.shape
+    heads, width = state.reads.shape[1:]
+    H, N = rows // 4, state.memory.shape[1]
+    head_rows = heads * (3 * width + 6)
+    expected = {
+        "z_x": (z_x, (z_x.shape[0], B, 4 * H)),
+        "h": (state.h, (B, H)),
+        "c": (state.c, (B, H)),
+        "reads": (state.reads, (B, heads, width)),
+        "memory": (state.memory, (B, N, width)),
+        "weights": (state.weights, (B, heads, N)),
+        "weight_hh": (weight_hh, (4 * H, H + heads * width)),
+        "weight_heads": (weight_heads, (head_rows, H)),
+        "bias_heads": (bias_heads, (head_rows,)),
+    }
+    if z_x.dtype not in (torch.float32, torch.float64) or z_x.device.type != "cpu":
+        raise ValueError(f"z_x: expected float32 or float64 on the CPU, got {z_x.dtype} on {z_x.device}")
+    for name, (tensor, shape) in expected.items():
+        if tuple(tensor.shape) != shape or 0 in shape:
+            raise ValueError(f"{name}: expected shape {shape} without zeros, got {tuple(tensor.shape)}")
+        if tensor.dtype != z_x.dtype or tensor.device != z_x.device:
+            raise ValueError(
+                f"{name}: expected {z_x.dtype} on {z_x.device}, got {tensor.dtype} on {tensor.device}"
+            )
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    return tensor.contiguous().numpy()
+
+
+def _constants(like: Tensor) -> tuple[np.floating, np.floating]:
+    real = np.float32 if like.dtype == torch.float32 else np.float64
+    return real(EPSILON), real(SMALLEST_WEIGHT)
+
+
+@torch.library.custom_op("associative_lstm::ntm_sequence", mutates_args=())
+def _sequence(
+    z_x: Tensor,
+    h: Tensor,
+    c: Tensor,
+    reads: Tensor,
+    memory: Tensor,
+    weights: Tensor,
+    weight_hh: Tensor,
+    weight_heads: Tensor,
+    bias_heads: Tensor,
+    keep: bool,
+) -> list[Tensor]:
+    """The output, the final c, memory and weights, and what `ntm_loops` keeps: of every step if ``keep``."""
+    _check(z_x, NTMState(h, c, reads, memory, weights), weight_hh, weight_heads, bias_heads)
+    output, c_n, memory_n, weights_n, *history = results = _empty(
+        z_x, h, c, reads, memory, weights, weight_hh, weight_heads, bias_heads, keep
+    )
+    _, cells, _, _, all_weights, all_memory, _ = history
+    cells[0], all_weights[0], all_memory[0] = c, weights, memory
+    with announce_compilation("Neural Turing Machine", str(z_x.dtype)):
+        over_batch(
+            ntm_loops.forward,
+            z_x.shape[1],
+            _array(z_x),
+            _array(torch.cat([h, reads.flatten(1)], dim=-1)),
+            _array(weight_hh.T),
+            _array(weight_heads.T),
+            _array(bias_heads),
+            *_constants(z_x),
+            output.numpy(),
+            *(tensor.numpy() for tensor in history),
+        )
+    c_n.copy_(cells[-1])
+    memory_n.copy_(all_memory[-1])
+    weights_n.copy_(all_weights[-1])
+    return results
+
+
+@_sequence.register_fake
+def _empty(z_x, h, c, reads, memory, weights, weight_hh, weight_heads, bias_heads, keep):
+    T, B, rows = z_x.shape
+    heads, (N, width) = reads.shape[1], memory.shape[1:]
+    steps, states = (T, T + 1) if keep else (1, 1)
+    return [
+        z_x.new_empty(T, B, weight_hh.shape[1]),
+        z_x.new_empty(c.shape),
+        z_x.new_empty(memory.shape),
+        z_x.new_empty(weights.shape),
+        z_x.new_empty(steps, B, rows),
+        z_x.new_empty(states, B, rows // 4),
+        z_x.new_empty(steps, B, heads, 3 * width + 6),
+        z_x.new_empty(steps, B, heads, 4, N),
+        z_x.new_empty(states, B, heads, N),
+        z_x.new_empty(states, B, N, width),
+        z_x.new_empty(steps, B, N),
+    ]
+
+
+@torch.library.custom_op("associative_lstm::ntm_sequence_backward", mutates_args=())
+def _sequence_backward(
+    grad_output: Tensor,
+    grad_c: Tensor,
+    grad_memory: Tensor,
+    grad_weights: Tensor,
+    hr_0: Tensor,
+    weight_hh: Tensor,
+    weight_heads: Tensor,
+    output: Tensor,
+    history: list[Tensor],
+) -> list[Tensor]:
+    """The gradients of z_x, h and reads side by side, c, memory, weights, weight_hh, weight_heads, bias_heads."""
+    B, H = output.shape[1], weight_heads.shape[1]
+    gates, _, p, *_ = history
+    grad_z, grad_p, grad_hr = torch.empty_like(gates), torch.zeros_like(p), torch.zeros_like(hr_0)
+    carried = [
+        grad.clone(memory_format=torch.contiguous_format) for grad in (grad_c, grad_memory, grad_weights)
+    ]
+    over_batch(
+        ntm_loops.backward,
+        B,
+        _array(grad_output),
+        _array(weight_hh),
+        _array(weight_heads),
+        *_constants(output),
+        *(tensor.numpy() for tensor in history),
+        grad_z.numpy(),
+        grad_p.numpy(),
+        grad_hr.numpy(),
+        *(grad.numpy() for grad in carried),
+    )
+    entering = torch.cat([hr_0.unsqueeze(0), output[:-1]])
+    grad_p = grad_p.flatten(2).flatten(0, 1)
+    return [
+        grad_z,
+        grad_hr,
+        *carried,
+        grad_z.flatten(0, 1).T @ entering.flatten(0, 1),
+        grad_p.T @ output.flatten(0, 1)[:, :H],
+        grad_p.sum(0),
+    ]
+
+
+@_sequence_backward.register_fake
+def _empty_gradients(
+    grad_output, grad_c, grad_memory, grad_weights, hr_0, weight_hh, weight_heads, output, history
+):
+    like = (history[0], hr_0, grad_c, grad_memory, grad_weights, weight_hh, weight_heads, weight_heads[:, 0])
+    return [grad_output.new_empty(tensor.shape) for tensor in like]
+
+
+def _save(ctx, inputs, output):
+    _, h, _, reads, _, _, weight_hh, weight_heads, _, _ = inputs
+    hr_0 = torch.cat([h, reads.flatten(1)], dim=-1)
+    ctx.save_for_backward(hr_0, weight_hh, weight_heads, output[0], *output[4:])
+    ctx.reads_shape = reads.shape
+
+
+def _differentiate(ctx, grads):
+    hr_0, weight_hh, weight_heads, output, *history = ctx.saved_tensors
+    grad_z, grad_hr, grad_c, grad_memory, grad_weights, *grad_parameters = _sequence_backward(
+        *grads[:4], hr_0, weight_hh, weight_heads, output, history
+    )
+    grad_h, grad_reads = grad_hr.split(
+        [weight_heads.shape[1], grad_hr.shape[1] - weight_heads.shape[1]], dim=-1
+    )
+    grad_reads = grad_reads.reshape(ctx.reads_shape)
+    return grad_z, grad_h, grad_c, grad_reads, grad_memory, grad_weights, *grad_parameters, None
+
+
+_sequence.register_autograd(_differentiate, setup_context=_save)
+
+
+def sequence(
+    z_x: Tensor, state: NTMState, weight_hh: Tensor, weight_heads: Tensor, bias_heads: Tensor
+) -> tuple[Tensor, NTMState]:
+    """All outputs and the state after the last step; see `ntm.sequence`."""
+    inputs = (z_x, *state, weight_hh, weight_heads, bias_heads)
+    keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs)
+    output, c, memory, weights, *_ = _sequence(*inputs, keep)
+    h, reads = output[-1].split([c.shape[-1], output.shape[-1] - c.shape[-1]], dim=-1)
+    return output, NTMState(h, c, reads.unflatten(-1, state.reads.shape[1:]), memory, weights)
