@@ -56,3 +56,4 @@ def test_another_number_of_processes_is_refused(folders):
     _, two = folders
     with pytest.raises(RunError, match="made by 2 processes and cannot be continued by 1"):
         resume(two / "whole", steps=20)
+    assert associative_lstm.lab.runlog.read_config(two / "whole").steps == 12

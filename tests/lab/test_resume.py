@@ -120,7 +120,7 @@ def test_a_finished_run_is_done_and_resuming_it_changes_nothing(tmp_path):
 
 def test_two_processes_on_one_run_are_refused(tmp_path):
     train(config(steps=10), tmp_path)
-    holder = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True); input()"
+    holder = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, 2); print('held', flush=True); input()"
     with subprocess.Popen(
         [sys.executable, "-c", holder, str(tmp_path / "lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:

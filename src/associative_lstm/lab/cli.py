@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import typer
 
-from associative_lstm.lab.commands import train
+from associative_lstm.lab.commands import inspect, runs, train
 from associative_lstm.lab.files import Interrupted, RunError
 
 app = typer.Typer(
@@ -18,6 +18,11 @@ app = typer.Typer(
 
 app.command()(train.train)
 app.command()(train.resume)
+app.command("eval")(runs.evaluate)
+app.command()(runs.sample)
+app.command()(runs.compare)
+app.command()(inspect.show)
+app.command()(inspect.info)
 
 
 @app.callback(invoke_without_command=True)

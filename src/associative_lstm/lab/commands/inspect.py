@@ -1,0 +1,88 @@
+"""`alstm show` and `alstm info`: the tasks, and the machine."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from associative_lstm.lab.commands.common import complete_task, console
+
+
+def show(
+    task: Annotated[
+        str | None, typer.Argument(help="The task; without it, a list of all.", autocompletion=complete_task)
+    ] = None,
+    length: Annotated[int, typer.Option(help="Symbols to show.", min=1, max=100_000)] = 300,
+    data: Annotated[Path | None, typer.Option(help="Wikipedia: the file.")] = None,
+    seed: Annotated[int, typer.Option(help="Decides the sample.", min=0)] = 0,
+) -> None:
+    """Print a sample of a task, with the scored symbols in colour and marked.
+
+    Example: alstm show xml
+    """
+    import torch
+
+    from associative_lstm.lab.pictures import bit_rows, scored_lines
+    from associative_lstm.lab.tasks import TASKS, make_task
+    from associative_lstm.lab.tasks.base import Batch
+
+    if task is None:
+        table = Table("task", "what it is", "kind", "minibatch")
+        for name, cls in TASKS.items():
+            table.add_row(
+                name, cls.description, "episodic" if cls.episodic else "online", str(cls.batch_size)
+            )
+        console.print(table)
+        return
+    options = {"data": data, "progress": console.print} if task == "wikipedia" else {}
+    chosen = make_task(task, **options)
+    stream = chosen.stream(1, seed)
+    batches = [next(stream)]
+    while not chosen.episodic and sum(len(batch.mask) for batch in batches) < length:
+        batches.append(next(stream))
+    batch = Batch(*(torch.cat(parts)[:length] for parts in zip(*batches, strict=True)))
+    if chosen.vocabulary is None:
+        for line in bit_rows(chosen, batch, batch.targets - 0.5):
+            console.print(line)
+    else:
+        if chosen.episodic:
+            console.print(f"inputs\n{chosen.decode(batch.inputs[:, 0])}\ntargets, the answer marked")
+        for line in scored_lines(chosen, batch):
+            console.print(line)
+    console.print(
+        f"{chosen.name}: {chosen.description}; remembering nothing costs {chosen.chance:.2f} {chosen.unit}"
+    )
+
+
+def info(
+    seed: Annotated[int, typer.Option(help="Decides the weights of the layers tried.", min=0)] = 0,
+) -> None:
+    """Print versions, threads, and which path each network takes here, and why.
+
+    Example: alstm info
+    """
+    import os
+
+    import torch
+
+    from associative_lstm.kernels import choose_backend, fused_unavailable
+    from associative_lstm.lab.config import MODELS, complete, task_of
+    from associative_lstm.lab.model import build_model, count_parameters
+    from associative_lstm.lab.runlog import versions
+
+    for name, version in versions().items():
+        if name != "processes":
+            console.print(f"{name}: {version or 'not installed'}")
+    console.print(f"cores: {os.cpu_count()}, PyTorch threads: {torch.get_num_threads()}")
+    for kind in (torch.float32, torch.float64, torch.bfloat16):
+        path, reason = choose_backend("auto", torch.device("cpu"), kind)
+        console.print(f"AssociativeLSTM, {kind} on cpu: {path} ({reason})")
+    if (why := fused_unavailable()) is not None:
+        console.print(f"fused kernel: not available ({why})")
+    torch.manual_seed(seed)
+    table = Table("network (its N_h in the paper)", "parameters on assignment")
+    for name, (size, _) in MODELS.items():
+        config = complete({"task": "assignment", "model": name})
+        table.add_row(f"{name} ({size})", f"{count_parameters(build_model(config, task_of(config))):,}")
+    console.print(table)

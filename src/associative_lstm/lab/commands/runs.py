@@ -1,0 +1,118 @@
+"""`alstm eval`, `alstm sample` and `alstm compare`: what has become of runs."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from associative_lstm.lab.commands.common import console, progress_bar
+from associative_lstm.lab.files import RunError, write_atomically
+
+_RUN = typer.Argument(help="The run's folder.")
+
+
+def evaluate(
+    run: Annotated[Path, _RUN],
+    lanes: Annotated[int, typer.Option(help="Independent streams of fresh data.", min=2)] = 64,
+    batches: Annotated[
+        int | None, typer.Option(help="Batches (default 20; Wikipedia: the whole test text).", min=1)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Decides the fresh data.", min=0)] = 0,
+) -> None:
+    """Measure a run's network on fresh data, with a 95% confidence interval.
+
+    Example: alstm eval runs/assignment-associative-lstm-128-4-copies-seed-0
+    """
+    from associative_lstm.lab.evaluation import evaluate as measure
+    from associative_lstm.lab.evaluation import load_trained
+    from associative_lstm.lab.tasks import Wikipedia
+
+    trained = load_trained(run)
+    task = trained.task
+    if batches is None:
+        batches = max(task.length("test") // (lanes * task.window), 1) if isinstance(task, Wikipedia) else 20
+    stream = task.stream(lanes, seed, split="test")
+    with progress_bar("evaluating", batches) as advance:
+        result = measure(trained.model, task, stream, batches, advance)
+    low, high = result.interval
+    console.print(
+        f"{task.name}, step {trained.step:,}: {result.cost:.4f} {task.unit} (95%: {low:.4f} to {high:.4f})"
+    )
+    if result.answer is not None:
+        console.print(f"on the answer: {result.answer:.4f} bits (remembering nothing: {task.chance:g})")
+    console.print(
+        f"predicted right: {100 * result.accuracy:.2f}% of {'the answer' if result.answer else 'what is scored'}"
+    )
+    path = run / f"eval-step-{trained.step}-seed-{seed}.json"
+    content = result._asdict() | {"step": trained.step, "seed": seed, "lanes": lanes, "batches": batches}
+    write_atomically(path, json.dumps(content, indent=2).encode() + b"\n")
+    console.print(f"written: {path}")
+
+
+def sample(
+    run: Annotated[Path, _RUN],
+    length: Annotated[int, typer.Option(help="Symbols to show or to write.", min=1, max=100_000)] = 300,
+    prompt: Annotated[str, typer.Option(help="Wikipedia: what the text begins with.")] = "",
+    temperature: Annotated[float, typer.Option(help="Wikipedia: below 1 is more careful.", min=0.01)] = 1.0,
+    seed: Annotated[int, typer.Option(help="Decides the fresh data.", min=0)] = 0,
+) -> None:
+    """Show what a run's network predicts on fresh data, symbol by symbol; for Wikipedia, the text that it writes.
+
+    Example: alstm sample runs/assignment-associative-lstm-128-4-copies-seed-0
+    """
+    from associative_lstm.lab.evaluation import load_trained, predict, right_of, write_text
+    from associative_lstm.lab.pictures import bit_rows, predicted_lines
+
+    trained = load_trained(run)
+    if trained.task.name == "wikipedia":
+        text = write_text(trained, seed=seed, length=length, prompt=prompt, temperature=temperature)
+        console.print(Text(prompt, style="bold") + Text(text.decode("utf-8", "replace")))
+        return
+    batch, logits = predict(trained, seed=seed, symbols=length)
+    right, counted = right_of(trained.task, logits, batch)
+    show = bit_rows if trained.task.vocabulary is None else predicted_lines
+    for line in show(trained.task, batch, logits):
+        console.print(line)
+    console.print(f"right: {int(right.sum())} of {int(counted.sum())}")
+
+
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs of one task.")],
+    out: Annotated[Path, typer.Option(help="The picture to write.")] = Path("compare.png"),
+    seed: Annotated[int | None, typer.Option(help="Only runs with this seed.", min=0)] = None,
+) -> None:
+    """Put the learning curves of several runs into one picture and one table.
+
+    Example: alstm compare runs/assignment-* --out curves.png
+    """
+    from associative_lstm.lab.plots import labels_of, plot_runs
+    from associative_lstm.lab.runlog import read_config, read_log
+
+    chosen = [run for run in runs if seed is None or read_config(run).seed == seed]
+    if not chosen:
+        raise RunError(f"none of these runs has seed {seed}")
+    logs = [read_log(run) for run in chosen]
+    for run, log in zip(chosen, logs, strict=True):
+        if not log:
+            raise RunError(f"{run} has no line in its log yet")
+    plot_runs(chosen, out)
+    configs = [read_config(run) for run in chosen]
+    table = Table("network", "steps", "last cost", "lowest cost", "seconds", "run", title=configs[0].task)
+    for column in table.columns[1:5]:
+        column.justify = "right"
+    key = "answer" if "answer" in logs[0][-1] else "cost"
+    for run, label, log in zip(chosen, labels_of(configs), logs, strict=True):
+        seconds = log[-1]["seconds"]
+        table.add_row(
+            label,
+            f"{log[-1]['step']:,}",
+            f"{log[-1][key]:.4f}",
+            f"{min(line[key] for line in log):.4f}",
+            "?" if seconds is None else f"{seconds:,.0f}",
+            str(run),
+        )
+    console.print(table)
+    console.print(f"cost in bits{' on the answer' if key == 'answer' else ''}; written: {out}")

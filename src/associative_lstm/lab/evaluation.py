@@ -1,0 +1,139 @@
+"""A trained network on fresh data: its cost with an interval, its predictions symbol by symbol, its own text."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from associative_lstm.lab.checkpoint import usable_checkpoints
+from associative_lstm.lab.config import Config, task_of
+from associative_lstm.lab.cost import cost_of
+from associative_lstm.lab.files import RunError
+from associative_lstm.lab.model import SequenceModel, build_model
+from associative_lstm.lab.runlog import read_config
+from associative_lstm.lab.tasks.base import Batch, Stream, Task
+
+
+class Trained(NamedTuple):
+    """A network as a run has left it, and what it was trained on."""
+
+    config: Config
+    task: Task
+    model: SequenceModel
+    step: int
+
+
+def load_trained(folder: str | Path) -> Trained:
+    """The network of the last good checkpoint of a run; the run may be going on."""
+    config = read_config(folder)
+    task = task_of(config)
+    model = build_model(config, task)
+    damaged: dict[Path, str] = {}
+    for path, content in usable_checkpoints(Path(folder), damaged):
+        try:
+            model.load_state_dict(content["trainer"]["model"])
+            step = int(content["trainer"]["step"])
+        except Exception as error:  # whatever a foreign checkpoint leads to
+            damaged[path] = (str(error).splitlines() or [""])[0]
+        else:
+            return Trained(config, task, model.eval(), step)
+    if damaged:
+        path, reason = next(iter(damaged.items()))
+        raise RunError(f"no checkpoint can be used: {path} is damaged ({reason})")
+    raise RunError(f"{folder} has no checkpoint yet")
+
+
+class Evaluation(NamedTuple):
+    """Mean cost in the task's unit, with a 95% confidence interval from the spread between the lanes."""
+
+    cost: float
+    interval: tuple[float, float]
+    answer: float | None
+    accuracy: float
+    """Of what is scored (on tasks with an answer: of the answer), the share whose most probable symbol is right."""
+    symbols: int
+
+
+@torch.inference_mode()
+def evaluate(
+    model: SequenceModel, task: Task, stream: Stream, batches: int, advance: Callable[[], None] = lambda: None
+) -> Evaluation:
+    r"""The cost on the next ``batches`` of ``stream``, the state carried through if the task is online.
+
+    With bits :math:`b_i` and units :math:`u_i` of lane i of n, the cost is :math:`r = \sum b_i / \sum u_i` and its
+    standard error :math:`\sqrt{\frac{n}{n-1} \sum (b_i - r u_i)^2} / \sum u_i`: lanes are independent, windows of one
+    lane are not.
+    """
+    bits = units = answers = torch.zeros(())
+    state, right, scored, symbols, has_answer = None, 0, 0, 0, False
+    for _ in range(batches):
+        batch = next(stream)
+        logits, state = model(batch.inputs, None if task.episodic else state)
+        cost = cost_of(task, logits, batch)
+        bits, units = bits + cost.bits.double(), units + cost.units.double()
+        if cost.answer is not None:
+            has_answer, answers = True, answers + cost.answer.double()
+        correct, counted = right_of(task, logits, batch)
+        right, scored = right + int(correct.sum()), scored + int(counted.sum())
+        symbols += batch.mask.numel()
+        advance()
+    total = float(units.sum())
+    r = float(bits.sum()) / max(total, 1.0)
+    n = len(bits)
+    error = (
+        math.sqrt(n / (n - 1) * float(((bits - r * units) ** 2).sum())) / max(total, 1.0)
+        if n > 1
+        else math.inf
+    )
+    return Evaluation(
+        r,
+        (r - 1.96 * error, r + 1.96 * error),
+        float(answers.sum()) / max(total, 1.0) if has_answer else None,
+        right / max(scored, 1),
+        symbols,
+    )
+
+
+def right_of(task: Task, logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Where the most probable prediction is right, and where that counts, both ``(T, B)``."""
+    answer = task.answer(batch)
+    counted = batch.mask if answer is None else answer
+    if task.loss == "sigmoid":
+        hit = ((logits > 0) == (batch.targets > 0.5)).all(-1)
+    else:
+        hit = logits.argmax(-1) == batch.targets
+    return hit & counted, counted
+
+
+@torch.inference_mode()
+def predict(trained: Trained, *, seed: int, symbols: int) -> tuple[Batch, Tensor]:
+    """One fresh lane of at least so many symbols (an episodic task: one sequence), and the predicted logits."""
+    task = trained.task
+    stream = task.stream(1, seed, split="test")
+    if task.episodic:
+        batch = next(stream)
+        return batch, trained.model(batch.inputs)[0]
+    batches, logits, state, length = [], [], None, 0
+    while length < symbols:
+        batches.append(next(stream))
+        piece, state = trained.model(batches[-1].inputs, state)
+        logits.append(piece)
+        length += len(piece)
+    return Batch(*(torch.cat(parts) for parts in zip(*batches, strict=True))), torch.cat(logits)
+
+
+@torch.inference_mode()
+def write_text(trained: Trained, *, seed: int, length: int, prompt: str, temperature: float) -> bytes:
+    """Text drawn byte by byte from a network trained on bytes."""
+    generator = torch.Generator().manual_seed(seed)
+    symbol = torch.tensor(list(prompt.encode() or b"\n")).unsqueeze(1)
+    written, state = [], None
+    for _ in range(length):
+        logits, state = trained.model(symbol, state)
+        probabilities = torch.softmax(logits[-1, 0] / temperature, dim=-1)
+        symbol = torch.multinomial(probabilities, 1, generator=generator).unsqueeze(1)
+        written.append(int(symbol))
+    return bytes(written)

@@ -1,0 +1,69 @@
+"""Sequences as coloured text: what is scored, and what a network says about it."""
+
+from collections.abc import Iterator
+
+import torch
+from rich.text import Text
+from torch import Tensor
+
+from associative_lstm.lab.tasks.base import Batch, Task
+
+_WIDTH = 96
+_VISIBLE = str.maketrans({"\n": "↵", "\r": "↵", "\t": "→"})
+
+
+def _characters(task: Task, symbols: Tensor) -> str:
+    """One visible character per symbol."""
+    text = task.decode(symbols)
+    if len(text) != len(symbols):  # bytes of a longer code
+        text = "".join(chr(k) if 32 <= k < 127 or k == 10 else "·" for k in symbols.tolist())
+    return text.translate(_VISIBLE)
+
+
+def _text_and_mask(task: Task, batch: Batch, lane: int) -> tuple[str, list[bool]]:
+    """The targets, after the first symbol of an online stream (which is nobody's target), and what is scored."""
+    answer = task.answer(batch)
+    mask = (batch.mask if answer is None else answer)[:, lane].tolist()
+    targets = batch.targets[:, lane]
+    if task.episodic:
+        return _characters(task, targets), mask
+    return _characters(task, torch.cat([batch.inputs[:1, lane], targets])), [False, *mask]
+
+
+def scored_lines(task: Task, batch: Batch, lane: int = 0) -> Iterator[Text]:
+    """The text in lines, with the scored symbols coloured and marked from below."""
+    text, mask = _text_and_mask(task, batch, lane)
+    for start in range(0, len(text), _WIDTH):
+        piece, marks = text[start : start + _WIDTH], mask[start : start + _WIDTH]
+        line = Text()
+        for character, scored in zip(piece, marks, strict=True):
+            line.append(character, style="bold green" if scored else "dim")
+        yield line
+        yield Text("".join(" ^"[scored] for scored in marks).rstrip(), style="green")
+
+
+def predicted_lines(task: Task, batch: Batch, logits: Tensor, lane: int = 0) -> Iterator[Text]:
+    """The text in lines, scored symbols green where the network is right and red where not; below, what it said."""
+    text, mask = _text_and_mask(task, batch, lane)
+    said = _characters(task, logits[:, lane].argmax(-1)).rjust(len(text))
+    for start in range(0, len(text), _WIDTH):
+        line, below = Text(), Text()
+        for k in range(start, min(start + _WIDTH, len(text))):
+            right = said[k] == text[k]
+            colour = "green" if right else "red"
+            line.append(text[k], style=f"bold {colour}" if mask[k] else "dim")
+            below.append(("✓" if right else said[k]) if mask[k] else " ", style=colour)
+        yield line
+        yield below
+
+
+def bit_rows(task: Task, batch: Batch, logits: Tensor, lane: int = 0) -> Iterator[Text]:
+    """Scored bit vectors as columns, one row per bit; a bit that the network has wrong is red."""
+    steps = batch.mask[:, lane].nonzero().flatten().tolist()
+    for bit in range(task.output_size):
+        line = Text()
+        for t in steps:
+            target, said = bool(batch.targets[t, lane, bit] > 0.5), bool(logits[t, lane, bit] > 0)
+            line.append("█" if target else "·", style="green" if target == said else "bold red")
+            line.append(" " if target == said else "✗", style="red")
+        yield line
