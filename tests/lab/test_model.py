@@ -1,0 +1,93 @@
+"""The model: the parameter counts of the paper's tables, depth, and states of every form."""
+
+import pytest
+import torch
+
+from associative_lstm.lab.config import MODELS, PRESETS, complete, task_of
+from associative_lstm.lab.model import build_model, clone_like, count_parameters, detach_state, flatten_state
+from associative_lstm.nn import LSTM
+
+
+def model_of(**settings):
+    torch.manual_seed(0)
+    config = complete(settings)
+    return build_model(config, task_of(config))
+
+
+# The paper's numbers; LSTM-like networks have 2(H + n) + 3 more there, H the width of the output and n the
+# vocabulary, which no sentence of the paper explains.
+@pytest.mark.parametrize(
+    ("settings", "ours", "papers", "width"),
+    [
+        ({"task": "copy", "model": "permutation-rnn"}, 5_642, 5_642, None),
+        ({"task": "copy", "model": "unitary-rnn"}, 6_666, 6_666, None),
+        ({"task": "copy", "model": "multiplicative-unitary-rnn"}, 10_506, 10_506, None),
+        ({"task": "copy", "model": "lstm"}, 72_714, 72_993, 128),
+        ({"task": "copy", "model": "lstm", "hidden_size": 512}, 1_077_258, 1_078_305, 512),
+        ({"task": "copy", "model": "associative-lstm", "copies": 4}, 65_226, 65_505, 128),
+        ({"task": "arithmetic", "model": "lstm"}, 117_328, 117_747, 128),
+        ({"task": "arithmetic", "model": "lstm", "hidden_size": 512}, 1_255_504, 1_256_691, 512),
+        ({"task": "arithmetic", "model": "associative-lstm"}, 130_704, 131_123, 128),
+        ({"task": "arithmetic", "model": "associative-lstm", "heads": 3}, 774_800, 775_731, 384),
+    ],
+)
+def test_the_parameter_counts_of_the_papers_tables(settings, ours, papers, width):
+    model = model_of(**settings)
+    assert count_parameters(model) == ours
+    vocabulary = 10 if settings["task"] == "copy" else 80
+    assert papers - ours == (0 if width is None else 2 * (width + vocabulary) + 3)
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_every_preset_is_a_model(name):
+    config = complete({"task": "assignment"} | PRESETS[name])
+    model = build_model(config, task_of(config))
+    assert len(model.layers) == config.layers
+    assert model.readout.out_features == 80
+
+
+SMALL = {"associative-lstm": {"copies": 2}, "ntm": {"heads": 2}}
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_sequence_can_be_cut_anywhere_with_any_network_and_depth(name, layers):
+    model = model_of(
+        task="assignment", model=name, hidden_size=8, layers=layers, **SMALL.get(name, {})
+    ).double()
+    x = torch.randint(80, (9, 3))
+    whole, last = model(x)
+    first, state = model(x[:4])
+    second, end = model(x[4:], state)
+    torch.testing.assert_close(torch.cat([first, second]), whole)
+    for left, right in zip(flatten_state(end), flatten_state(last), strict=True):
+        torch.testing.assert_close(left, right)
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_a_state_is_cut_from_its_history_and_rebuilt_in_its_own_form(name):
+    model = model_of(task="assignment", model=name, hidden_size=8, **SMALL.get(name, {}))
+    _, state = model(torch.randint(80, (2, 3)))
+    cut = detach_state(state)
+    assert type(cut[0]) is type(state[0])
+    assert not any(t.requires_grad for t in flatten_state(cut))
+    rebuilt = clone_like(state, [t.detach().clone() for t in flatten_state(state)])
+    assert all(torch.equal(a, b) for a, b in zip(flatten_state(rebuilt), flatten_state(state), strict=True))
+    assert type(rebuilt[0]) is type(state[0])
+    with pytest.raises(ValueError, match="another form"):
+        clone_like(state, [t[..., :1] for t in flatten_state(cut)])
+
+
+def test_vectors_are_presented_as_they_are():
+    model = model_of(task="ntm-copy", model="lstm", hidden_size=8)
+    logits, _ = model(torch.randn(5, 2, 9))
+    assert logits.shape == (5, 2, 8)
+
+
+def test_the_model_is_the_sum_of_its_parts():
+    model = model_of(task="xml", model="lstm", hidden_size=8)
+    x = torch.randint(80, (5, 2))
+    layer = model.layers[0]
+    assert isinstance(layer, LSTM)
+    output, _ = layer(torch.eye(80)[x])
+    torch.testing.assert_close(model(x)[0], output @ model.readout.weight.T + model.readout.bias)
