@@ -1,19 +1,43 @@
 """What every compiled kernel needs: the compiler's settings, threads over the batch, a word at first use."""
 
 import contextlib
+import hashlib
 import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numba
 import torch
 
-# "contract" lets the compiler fuse a multiplication and an addition, and nothing else: sums keep their order,
-# so that a row's result does not depend on which other rows share its slice of the batch.
-jit = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+
+def _sources() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+_SOURCES = _sources()
+
+
+def jit(function: Callable) -> Any:
+    """Compile a kernel on first use and keep it on disk.
+
+    "contract" lets the compiler fuse a multiplication and an addition, and nothing else: sums keep their order, so
+    that an item's result does not depend on which other items share its slice of the batch.
+    """
+    kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})(function)
+    # Numba looks only at a function's own file when it decides whether what it kept is stale. A kernel is also made
+    # of those it calls, in other files here.
+    index = kernel._cache._cache_file
+    index._source_stamp = (index._source_stamp, _SOURCES)
+    return kernel
+
+
 inline = numba.njit(inline="always", error_model="numpy", fastmath={"contract"})
 
 _pool: ThreadPoolExecutor | None = None

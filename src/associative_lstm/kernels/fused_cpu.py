@@ -1,0 +1,362 @@
+"""The whole sequence in one compiled routine each way, for the CPU, as a custom PyTorch operator.
+
+Input projection and weight gradients are large matrix products outside the time loop. Where memory could grow with
+the sequence, the loop goes through it in segments, so that what is not saved exists for one segment at a time.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from associative_lstm.kernels import fused_loops
+from associative_lstm.kernels.matmul import pack, panel_width
+from associative_lstm.kernels.runtime import announce_compilation, over_batch
+
+# A segment has as many steps as fit pre-activations into this many bytes: enough rows for efficient matrix products,
+# few enough to stay in the cache and to add little to a step's memory.
+SEGMENT_BYTES = 2**21
+
+Numbers = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+
+
+def sequence(
+    x: Tensor,
+    h_0: Tensor,
+    c_0: Tensor,
+    weight_ih: Tensor,
+    weight_hh: Tensor,
+    bias: Tensor | None,
+    permutations: Tensor,
+    lengths: Tensor | None,
+    num_heads: int,
+    activation: str,
+    reverse: bool,
+    keep_states_every: int,
+    return_cells: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """What `reference.sequence` computes. Without gradients nothing is kept for a backward pass."""
+    differentiable = (x, h_0, c_0, weight_ih, weight_hh) + (() if bias is None else (bias,))
+    if return_cells:
+        keep = 1
+    elif torch.is_grad_enabled() and any(tensor.requires_grad for tensor in differentiable):
+        keep = keep_states_every
+    else:
+        keep = 0
+    if h_0.shape[-1] != num_heads * c_0.shape[-1]:
+        raise ValueError(f"h_0: expected a width of {num_heads * c_0.shape[-1]}, got {h_0.shape[-1]}")
+    output, h_n, c_n, _, cells = _sequence(
+        x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, activation == "tanh", reverse, keep
+    )
+    return output, h_n, c_n, cells if return_cells else None
+
+
+@torch.library.custom_op("associative_lstm::sequence", mutates_args=())
+def _sequence(
+    x: Tensor,
+    h_0: Tensor,
+    c_0: Tensor,
+    weight_ih: Tensor,
+    weight_hh: Tensor,
+    bias: Tensor | None,
+    permutations: Tensor,
+    lengths: Tensor | None,
+    smooth: bool,
+    reverse: bool,
+    keep: int,
+) -> Numbers:
+    """output, h_n, c_n, and what is kept for the backward pass: z and cells.
+
+    keep = 1 keeps z and the cells after every step; keep = k > 1 the cells before every k-th step; keep = 0 nothing.
+    """
+    _check(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths)
+    x, h, c = x.contiguous(), _copy(h_0), _copy(c_0)
+    steps, batch, _ = x.shape
+    output = x.new_empty(steps, batch, h.shape[1])
+    cells = x.new_empty(_kept(steps, keep), *c.shape)
+    z = linear(x, weight_ih, bias) if keep == 1 else x.new_empty(0, batch, weight_ih.shape[0])
+    segment = steps if keep == 1 else _segment(x, weight_ih, keep)
+    w_hh, ends = _packed(weight_hh.T), _ends(lengths, x)
+    with announce_compilation("the fused Associative LSTM, forward,", str(x.dtype)):
+        for first in range(0, steps, segment):
+            last = min(first + segment, steps)
+            t_from, t_to = _times(first, last, steps, reverse)
+            if keep > 1:
+                cells[first // keep] = c
+            over_batch(
+                fused_loops.forward,
+                batch,
+                first,
+                last,
+                steps,
+                reverse,
+                (z if keep == 1 else linear(x[t_from:t_to], weight_ih, bias)).numpy(),
+                0 if keep == 1 else t_from,
+                w_hh,
+                weight_hh.shape[0],
+                h.numpy(),
+                c.numpy(),
+                output.numpy(),
+                (cells if keep == 1 else cells[:0]).numpy(),
+                0,
+                permutations.numpy(),
+                ends,
+                smooth,
+            )
+    return output, h, c, z, cells
+
+
+@_sequence.register_fake
+def _(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, smooth, reverse, keep):
+    steps, batch, _ = x.shape
+    return (
+        x.new_empty(steps, batch, h_0.shape[1]),
+        h_0.new_empty(h_0.shape),
+        c_0.new_empty(c_0.shape),
+        x.new_empty(steps if keep == 1 else 0, batch, weight_ih.shape[0]),
+        x.new_empty(_kept(steps, keep), *c_0.shape),
+    )
+
+
+@torch.library.custom_op("associative_lstm::sequence_backward", mutates_args=())
+def _sequence_backward(
+    x: Tensor,
+    h_0: Tensor,
+    c_0: Tensor,
+    weight_ih: Tensor,
+    weight_hh: Tensor,
+    bias: Tensor | None,
+    permutations: Tensor,
+    lengths: Tensor | None,
+    smooth: bool,
+    reverse: bool,
+    keep: int,
+    output: Tensor,
+    z: Tensor,
+    cells: Tensor,
+    d_output: Tensor | None,
+    d_h_n: Tensor | None,
+    d_c_n: Tensor | None,
+    d_cells: Tensor | None,
+    needed: list[bool],
+) -> list[Tensor]:
+    """The gradients of x, h_0, c_0, weight_ih, weight_hh and bias; an empty tensor for one that is not needed."""
+    x, h_0, c_0 = x.contiguous(), h_0.contiguous(), c_0.contiguous()
+    steps, batch, _ = x.shape
+    rows_h = weight_hh.shape[0]
+    need_x, _, _, need_ih, need_hh, need_bias = needed
+    dx = torch.empty_like(x) if need_x else x.new_empty(0)
+    d_ih = torch.zeros_like(weight_ih) if need_ih else x.new_empty(0)
+    d_hh = torch.zeros_like(weight_hh) if need_hh else x.new_empty(0)
+    d_bias = x.new_zeros(weight_ih.shape[0]) if need_bias else x.new_empty(0)
+    d_output = torch.zeros_like(output) if d_output is None else d_output.contiguous()
+    d_cells = x.new_empty(0, *c_0.shape) if d_cells is None else d_cells.contiguous()
+    dh = torch.zeros_like(h_0) if d_h_n is None else _copy(d_h_n)
+    dc = torch.zeros_like(c_0) if d_c_n is None else _copy(d_c_n)
+    dz_first = x.new_zeros(batch, weight_ih.shape[0])
+    w_hh, ends = _packed(weight_hh), _ends(lengths, x)
+    segment = min(steps, _segment(x, weight_ih, keep))
+    dz_segment = x.new_empty(segment, batch, weight_ih.shape[0])
+    base, tau_start, c_start = 0, 0, c_0
+    with announce_compilation("the fused Associative LSTM, backward,", str(x.dtype)):
+        for first in reversed(range(0, steps, segment)):
+            last = min(first + segment, steps)
+            t_from, t_to = _times(first, last, steps, reverse)
+            if keep > 1:
+                base, tau_start, c_start = t_from, first, cells[first // keep]
+                h = h_0 if first == 0 else _output_before(t_from, t_to, output, h_0, lengths, reverse)
+                z, segment_cells = _again(
+                    x,
+                    h,
+                    c_start,
+                    weight_ih,
+                    weight_hh,
+                    bias,
+                    permutations,
+                    ends,
+                    smooth,
+                    reverse,
+                    first,
+                    last,
+                )
+            else:
+                segment_cells = cells
+            dz = dz_segment[: last - first]
+            over_batch(
+                fused_loops.backward,
+                batch,
+                first,
+                last,
+                steps,
+                reverse,
+                z.numpy(),
+                segment_cells.numpy(),
+                base,
+                c_start.numpy(),
+                tau_start,
+                w_hh,
+                permutations.numpy(),
+                ends,
+                smooth,
+                d_output.numpy(),
+                d_cells.numpy(),
+                dh.numpy(),
+                dc.numpy(),
+                dz.numpy(),
+                t_from,
+                dz_first.numpy(),
+            )
+            flat_dz, flat_x = dz.flatten(0, 1), x[t_from:t_to].flatten(0, 1)
+            if need_x:
+                torch.mm(flat_dz, weight_ih, out=dx[t_from:t_to].flatten(0, 1))
+            if need_ih:
+                d_ih.addmm_(flat_dz.T, flat_x)
+            if need_bias:
+                d_bias += flat_dz.sum(0)
+            if need_hh:  # a step has seen the output of the step before it; its very first step, h_0
+                seen = (t_from + 1, min(t_to + 1, steps)) if reverse else (max(t_from - 1, 0), t_to - 1)
+                its_dz = dz[: seen[1] - seen[0]] if reverse else dz[len(dz) - (seen[1] - seen[0]) :]
+                d_hh.addmm_(its_dz.flatten(0, 1)[:, :rows_h].T, output[slice(*seen)].flatten(0, 1))
+    if need_hh:
+        d_hh.addmm_(dz_first[:, :rows_h].T, h_0)
+    return [dx, dh, dc, d_ih, d_hh, d_bias]
+
+
+@_sequence_backward.register_fake
+def _(x, h_0, c_0, weight_ih, weight_hh, bias, *rest):
+    needed = rest[-1]
+    need_x, _, _, need_ih, need_hh, need_bias = needed
+    return [
+        x.new_empty(x.shape if need_x else 0),
+        h_0.new_empty(h_0.shape),
+        c_0.new_empty(c_0.shape),
+        x.new_empty(weight_ih.shape if need_ih else 0),
+        x.new_empty(weight_hh.shape if need_hh else 0),
+        x.new_empty(weight_ih.shape[0] if need_bias else 0),
+    ]
+
+
+def _save(ctx, inputs, output):
+    *tensors, smooth, reverse, keep = inputs
+    result, _, _, z, cells = output
+    ctx.save_for_backward(*tensors, result, z, cells)
+    ctx.options = smooth, reverse, keep
+    ctx.set_materialize_grads(False)
+
+
+def _differentiate(ctx, d_output, d_h_n, d_c_n, _d_z, d_cells):
+    *inputs, output, z, cells = ctx.saved_tensors
+    needed = list(ctx.needs_input_grad[:6])
+    gradients = _sequence_backward(
+        *inputs, *ctx.options, output, z, cells, d_output, d_h_n, d_c_n, d_cells, needed
+    )
+    return *(d if need else None for d, need in zip(gradients, needed, strict=True)), *(None,) * 5
+
+
+_sequence.register_autograd(_differentiate, setup_context=_save)
+
+
+def _again(x, h, c, weight_ih, weight_hh, bias, permutations, ends, smooth, reverse, first, last):
+    """z and cells of steps first to last - 1, computed once more from the state before them."""
+    steps, batch, _ = x.shape
+    t_from, t_to = _times(first, last, steps, reverse)
+    z = linear(x[t_from:t_to], weight_ih, bias)
+    h, c = _copy(h), _copy(c)
+    output, cells = x.new_empty(last - first, *h.shape), x.new_empty(last - first, *c.shape)
+    over_batch(
+        fused_loops.forward,
+        batch,
+        first,
+        last,
+        steps,
+        reverse,
+        z.numpy(),
+        t_from,
+        _packed(weight_hh.T),
+        weight_hh.shape[0],
+        h.numpy(),
+        c.numpy(),
+        output.numpy(),
+        cells.numpy(),
+        t_from,
+        permutations.numpy(),
+        ends,
+        smooth,
+    )
+    return z, cells
+
+
+def _output_before(t_from, t_to, output, h_0, lengths, reverse):
+    """h before a segment that is not the first. In reverse, an item that has not begun yet still has its h_0."""
+    if not reverse:
+        return output[t_from - 1]
+    h = output[t_to]
+    return h if lengths is None else torch.where((lengths > t_to)[:, None], h, h_0)
+
+
+def _times(first, last, steps, reverse):
+    """The times [from, to) of steps first to last - 1 in the direction of reading."""
+    return (steps - last, steps - first) if reverse else (first, last)
+
+
+def _kept(steps, keep):
+    return 0 if keep == 0 else (steps + keep - 1) // keep
+
+
+def _segment(x, weight_ih, keep):
+    return (
+        keep if keep > 1 else max(16, SEGMENT_BYTES // (x.shape[1] * weight_ih.shape[0] * x.element_size()))
+    )
+
+
+def _copy(tensor):
+    return tensor.clone(memory_format=torch.contiguous_format)
+
+
+def _packed(w):
+    array = w.detach().numpy()
+    return pack(array, panel_width(array.dtype))
+
+
+def _ends(lengths, x):
+    return np.full(x.shape[1], x.shape[0], np.int64) if lengths is None else lengths.numpy()
+
+
+def _check(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths):
+    """Refuse whatever the compiled code could not take: it does not look at sizes again."""
+    steps, batch, inputs = x.shape
+    _, copies, N = c_0.shape
+    rows, H = weight_ih.shape[0], h_0.shape[1]
+    n, heads = N // 2, H // N
+    without_update = n + 2 * heads * n + 2 * heads * N
+    shapes = {
+        "h_0": (h_0, (batch, heads * N)),
+        "c_0": (c_0, (batch, copies, 2 * n)),
+        "weight_ih": (weight_ih, (without_update + heads * N, inputs)),
+        "weight_hh": (weight_hh, (without_update if weight_hh.shape[0] < rows else rows, H)),
+        "permutations": (permutations, (copies, n)),
+    }
+    if bias is not None:
+        shapes["bias"] = (bias, (rows,))
+    for name, (tensor, shape) in shapes.items():
+        if tuple(tensor.shape) != shape:
+            raise ValueError(f"{name}: expected shape {shape}, got {tuple(tensor.shape)}")
+        if name != "permutations" and tensor.dtype != x.dtype:
+            raise ValueError(f"{name}: expected {x.dtype}, the type of x, got {tensor.dtype}")
+        if tensor.device.type != "cpu":
+            raise ValueError(f"{name}: expected a tensor on the CPU, got one on {tensor.device}")
+    if x.dtype not in (torch.float32, torch.float64) or min(x.shape[:2]) < 1 or heads < 1 or copies < 1:
+        raise ValueError(
+            f"x: expected float32 or float64 of at least one step and item, got {x.dtype} {tuple(x.shape)}"
+        )
+    if permutations.dtype != torch.int64 or permutations.min() < 0 or permutations.max() >= n:
+        raise ValueError(f"permutations: expected int64 indices from 0 to {n - 1}")
+    if lengths is not None:
+        fits = (
+            lengths.shape == (batch,)
+            and lengths.dtype == torch.int64
+            and lengths[-1] >= 1
+            and lengths[0] <= steps
+        )
+        if not fits or (lengths[1:] > lengths[:-1]).any():
+            raise ValueError(f"lengths: expected {batch} int64 numbers from {steps} to 1, longest first")

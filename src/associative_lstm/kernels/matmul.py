@@ -1,0 +1,132 @@
+r"""Small matrix products for use inside compiled time loops.
+
+:math:`Y = H W` for a few rows of H at a time, with W packed into panels as wide as four vector registers. A tile,
+some rows of Y times one panel, is kept in registers while the products are summed. Sums run over the depth in
+order, each by fused multiply-adds, so a row's result does not depend on the rows that it shares a tile with.
+
+The tile is written with explicit vectors because the compiler does not hold a block of sums in registers by itself.
+"""
+
+import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from associative_lstm.kernels.runtime import jit
+
+VECTOR_BYTES = 64 if llvm.get_host_cpu_features().get("avx512f") else 32
+VECTORS = 4
+MOST_ROWS = 6  # rows of a tile: 6 x 4 sums, 4 vectors of W; 32 registers suffice
+
+
+def panel_width(dtype: np.dtype) -> int:
+    """Columns of a panel: those of four vector registers."""
+    return VECTORS * VECTOR_BYTES // dtype.itemsize
+
+
+@jit
+def pack(w, width):
+    """W ``(depth, columns)`` as panels ``(panels, depth, width)``, the last one filled up with zeros."""
+    depth, columns = w.shape
+    panels = -(-columns // width)
+    packed = np.zeros((panels, depth, width), w.dtype)
+    for p in range(panels):
+        for k in range(depth):
+            for lane in range(min(width, columns - p * width)):
+                packed[p, k, lane] = w[k, p * width + lane]
+    return packed
+
+
+def _tile(rows: int):
+    """For ``rows`` rows r: y[y_at + r * y_stride + j] = sum_k h[h_at + r * h_stride + k] w[w_at + k * width + j]."""
+
+    @intrinsic
+    def tile(typingctx, y, y_at, y_stride, h, h_at, h_stride, w, w_at, depth):
+        signature = types.void(y, y_at, y_stride, h, h_at, h_stride, w, w_at, depth)
+        number = y.dtype
+
+        def codegen(context, builder, signature, args):
+            scalar = context.get_value_type(number)
+            lanes = VECTOR_BYTES // (4 if number == types.float32 else 8)
+            vector = ir.VectorType(scalar, lanes)
+            size = scalar.get_abi_size(context.target_data)
+            integer = context.get_value_type(types.intp)
+
+            def pointer(k):
+                array = context.make_array(signature.args[k])(context, builder, args[k])
+                return builder.gep(array.data, [args[k + 1]])
+
+            y_pointer, h_pointer, w_pointer = pointer(0), pointer(3), pointer(6)
+            y_step, h_step = args[2], args[5]
+            name = f"llvm.fmuladd.v{lanes}f{8 * size}"
+            fma = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector] * 3), name)
+            zero = ir.Constant(vector, None)
+            sums = [[cgutils.alloca_once_value(builder, zero) for _ in range(VECTORS)] for _ in range(rows)]
+
+            def vector_at(base, offset):
+                return builder.bitcast(builder.gep(base, [offset]), vector.as_pointer())
+
+            with cgutils.for_range(builder, args[8], intp=integer) as loop:
+                k = loop.index
+                panel_row = builder.mul(k, integer(VECTORS * lanes))
+                w_k = [
+                    builder.load(vector_at(w_pointer, builder.add(panel_row, integer(v * lanes))), align=size)
+                    for v in range(VECTORS)
+                ]
+                for r in range(rows):
+                    at = builder.add(builder.mul(h_step, integer(r)), k)
+                    h_k = builder.load(builder.gep(h_pointer, [at]))
+                    one = builder.insert_element(ir.Constant(vector, ir.Undefined), h_k, ir.IntType(32)(0))
+                    lanes_of_zero = ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
+                    h_all = builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), lanes_of_zero)
+                    for v in range(VECTORS):
+                        builder.store(
+                            builder.call(fma, [w_k[v], h_all, builder.load(sums[r][v])]), sums[r][v]
+                        )
+            for r in range(rows):
+                for v in range(VECTORS):
+                    at = builder.add(builder.mul(y_step, integer(r)), integer(v * lanes))
+                    builder.store(builder.load(sums[r][v]), vector_at(y_pointer, at), align=size)
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return tile
+
+
+_tile1, _tile2, _tile3, _tile4, _tile5, _tile6 = (_tile(rows) for rows in range(1, MOST_ROWS + 1))
+
+
+@jit
+def multiply(y, h, rows, w):
+    """y[r, :] = h[r, :] W for the first ``rows`` rows; y is wide enough for all the panels of ``w``.
+
+    Shapes: y ``(>= rows, >= panels * width)``, h ``(>= rows, depth)``, w ``(panels, depth, width)``, contiguous.
+    """
+    panels, depth, width = w.shape
+    if rows > y.shape[0] or rows > h.shape[0] or depth > h.shape[1] or panels * width > y.shape[1]:
+        raise IndexError("multiply: an array is smaller than the product")
+    flat_y, flat_h, flat_w = y.reshape(-1), h.reshape(-1), w.reshape(-1)
+    y_stride, h_stride = y.shape[1], h.shape[1]
+    start = 0
+    while start < rows:
+        count = min(MOST_ROWS, rows - start)
+        h_at = start * h_stride
+        for p in range(panels):
+            y_at = start * y_stride + p * width
+            w_at = p * depth * width
+            if count == 1:
+                _tile1(flat_y, y_at, y_stride, flat_h, h_at, h_stride, flat_w, w_at, depth)
+            elif count == 2:
+                _tile2(flat_y, y_at, y_stride, flat_h, h_at, h_stride, flat_w, w_at, depth)
+            elif count == 3:
+                _tile3(flat_y, y_at, y_stride, flat_h, h_at, h_stride, flat_w, w_at, depth)
+            elif count == 4:
+                _tile4(flat_y, y_at, y_stride, flat_h, h_at, h_stride, flat_w, w_at, depth)
+            elif count == 5:
+                _tile5(flat_y, y_at, y_stride, flat_h, h_at, h_stride, flat_w, w_at, depth)
+            else:
+                _tile6(flat_y, y_at, y_stride, flat_h, h_at, h_stride, flat_w, w_at, depth)
+        start += count
