@@ -46,44 +46,29 @@ def forward(
     ``(times, B, copies, N)`` too, or of length 0 if they are not kept; w_hh packed; h ``(B, heads * N)``; c
     ``(B, copies, N)``.
     """
-    _, batch, rows = z.shape
     copies, N = c.shape[1], c.shape[2]
-    H = h.shape[1]
-    n, heads, item = N // 2, H // N, copies * N
-    flat_z, flat_c, flat_h = z.reshape(-1), c.reshape(-1), h.reshape(-1)
-    flat_output, flat_cells = output.reshape(-1), cells.reshape(-1)
+    n, heads = N // 2, h.shape[1] // N
+    batch = c.shape[0]
+    z_rows = z.reshape(z.shape[0], batch, 1 + 8 * heads, n)
+    c_rows, h_rows = c.reshape(batch, 2 * copies, n), h.reshape(batch, 2 * heads, n)
+    output_rows = output.reshape(output.shape[0], batch, 2 * heads, n)
+    cells_rows = cells.reshape(cells.shape[0], batch, 2 * copies, n)
     keep = cells.shape[0] > 0
     y = np.empty((stop - start, w_hh.shape[0] * w_hh.shape[2]), z.dtype)
-    work = np.empty(workspace(heads, copies, n), z.dtype)
+    work = np.empty((workspace(heads, copies), n), z.dtype)
     for tau in range(first, last):
         t = steps - 1 - tau if reverse else tau
         count = _at_work(start, stop, lengths, t)
         multiply(y, h[start:stop], count, w_hh)
         for k in range(count):
             b = start + k
-            z_at, h_at, c_at = ((t - z_base) * batch + b) * rows, b * H, b * item
+            y_rows = y[k, :rows_h].reshape(rows_h // n, n)
             forward_item(
-                flat_z,
-                z_at,
-                y[k],
-                rows_h,
-                flat_c,
-                c_at,
-                copies,
-                n,
-                heads,
-                smooth,
-                permutations,
-                flat_h,
-                h_at,
-                work,
+                z_rows[t - z_base, b], y_rows, c_rows[b], heads, smooth, permutations, h_rows[b], work
             )
-            at = (t - base) * batch + b
-            for j in range(H):
-                flat_output[at * H + j] = flat_h[h_at + j]
+            output_rows[t - base, b] = h_rows[b]
             if keep:
-                for j in range(item):
-                    flat_cells[at * item + j] = flat_c[c_at + j]
+                cells_rows[t - base, b] = c_rows[b]
         for b in range(start + count, stop):
             output[t - base, b] = 0
             if keep:
@@ -120,54 +105,45 @@ def backward(
     z and cells begin at time base; c_start is the state before step tau_start, where they begin. dz begins at time
     dz_base. dz_first gets each item's dz at its first step. d_cells may be of length 0.
     """
-    _, batch, rows = z.shape
     copies, N = dc.shape[1], dc.shape[2]
-    H = dh.shape[1]
-    n, heads, item = N // 2, H // N, copies * N
-    flat_z, flat_cells, flat_start = z.reshape(-1), cells.reshape(-1), c_start.reshape(-1)
-    flat_dc, flat_dz = dc.reshape(-1), dz.reshape(-1)
+    n, heads = N // 2, dh.shape[1] // N
+    batch = dc.shape[0]
+    z_rows, dz_rows = z.reshape(z.shape[0], batch, 1 + 8 * heads, n), dz.reshape(dz.shape[0], batch, 1 + 8 * heads, n)
+    cells_rows = cells.reshape(cells.shape[0], batch, 2 * copies, n)
+    start_rows, dc_rows = c_start.reshape(batch, 2 * copies, n), dc.reshape(batch, 2 * copies, n)
+    d_cells_rows = d_cells.reshape(d_cells.shape[0], batch, 2 * copies, n)
+    dh_rows, d_output_rows = dh.reshape(batch, 2 * heads, n), d_output.reshape(steps, batch, 2 * heads, n)
     y = np.empty((stop - start, w_hh.shape[0] * w_hh.shape[2]), z.dtype)
-    work = np.empty(workspace(heads, copies, n), z.dtype)
+    work = np.empty((workspace(heads, copies), n), z.dtype)
     for tau in range(last - 1, first - 1, -1):
         t = steps - 1 - tau if reverse else tau
         count = _at_work(start, stop, lengths, t)
         for k in range(count):
             b = start + k
-            for j in range(H):
-                dh[b, j] += d_output[t, b, j]
+            dh_rows[b] += d_output_rows[t, b]
             if d_cells.shape[0] > 0:
-                dc[b] += d_cells[t, b]
-            now = ((t - base) * batch + b) * item
+                dc_rows[b] += d_cells_rows[t, b]
             first_step = t == (lengths[b] - 1 if reverse else 0)
             if first_step or tau == tau_start:
-                before, before_at = flat_start, b * item
+                before = start_rows[b]
             else:
-                before, before_at = flat_cells, now + (batch * item if reverse else -batch * item)
-            z_at, dz_at = ((t - base) * batch + b) * rows, ((t - dz_base) * batch + b) * rows
+                before = cells_rows[t - base + (1 if reverse else -1), b]
             backward_item(
-                flat_z,
-                z_at,
+                z_rows[t - base, b],
                 before,
-                before_at,
-                flat_cells,
-                now,
-                dh[b],
-                flat_dc,
-                b * item,
-                copies,
-                n,
+                cells_rows[t - base, b],
+                dh_rows[b],
+                dc_rows[b],
                 heads,
                 smooth,
                 permutations,
-                flat_dz,
-                dz_at,
+                dz_rows[t - dz_base, b],
                 work,
             )
             if first_step:
                 dz_first[b] = dz[t - dz_base, b]
         multiply(y, dz[t - dz_base, start:stop], count, w_hh)
         for k in range(count):
-            for j in range(H):
-                dh[start + k, j] = y[k, j]
+            dh[start + k] = y[k, : dh.shape[1]]
         for b in range(start + count, stop):
             dz[t - dz_base, b] = 0
