@@ -7,7 +7,7 @@ The C library's ``exp`` is a call per number, and was the largest part of a step
 with a Taylor polynomial for :math:`e^r - 1` (its error is below the last place) and :math:`2^n` put together
 from its bits. A number's result does not depend on its neighbours. NaN gives NaN.
 
-These functions run inside compiled code only, on ``float32`` or ``float64``.
+These functions run inside compiled code only, on a ``float32`` or ``float64`` or a `simd.Vector` of them.
 """
 
 import math
@@ -17,27 +17,55 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
+from associative_lstm.kernels.simd import Vector, spread, select_greater
+
 _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
+
+
+def _element(x: types.Type) -> types.Type:
+    return x.element if isinstance(x, Vector) else x
 
 
 @intrinsic
 def _power_of_two(typingctx, shifted):
     """2^n of ``shifted`` = n + 1.5 * 2^mantissa_bits, whose lowest bits are those of the integer n."""
-    mantissa, bias = (23, 127) if shifted == types.float32 else (52, 1023)
+    mantissa, bias = (23, 127) if _element(shifted) == types.float32 else (52, 1023)
 
     def codegen(context, builder, signature, args):
         integer = ir.IntType(32 if mantissa == 23 else 64)
-        n = builder.bitcast(args[0], integer)
-        bits = builder.add(builder.shl(n, integer(mantissa)), integer(bias << mantissa))
-        return builder.bitcast(bits, args[0].type)
+        if not isinstance(shifted, Vector):
+            shift, one = integer(mantissa), integer(bias << mantissa)
+        else:
+            kind, lanes = ir.VectorType(integer, shifted.lanes), shifted.lanes
+            shift = ir.Constant(kind, [integer(mantissa)] * lanes)
+            one = ir.Constant(kind, [integer(bias << mantissa)] * lanes)
+        n = builder.bitcast(args[0], shift.type)
+        return builder.bitcast(builder.add(builder.shl(n, shift), one), args[0].type)
 
     return shifted(shifted), codegen
 
 
-def _constants(number: types.Type) -> tuple:
+def _clamp(x, limit):
+    raise NotImplementedError("runs inside compiled code only")
+
+
+@overload(_clamp, jit_options=_OPTIONS)
+def _clamp_overload(x, limit):
+    if isinstance(x, Vector):
+
+        def clamp(x, limit):
+            high = spread(limit, x)
+            low = spread(-limit, x)
+            return select_greater(low, x, low, select_greater(x, high, high, x))
+
+        return clamp
+    return lambda x, limit: -limit if x < -limit else (limit if x > limit else x)
+
+
+def _constants(x: types.Type) -> tuple:
     """The largest argument, round-to-integer shift, 1 / ln 2, ln 2 in two parts, and Taylor coefficients."""
     real: type[np.floating]
-    if number == types.float32:
+    if _element(x) == types.float32:
         real, largest, mantissa, degree, high = np.float32, 87.0, 23, 7, 0.693359375
     else:
         real, largest, mantissa, degree, high = np.float64, 708.0, 52, 13, float.fromhex("0x1.62e42feep-1")
@@ -55,31 +83,27 @@ def _scaled(x):
 def _scaled_overload(x):
     largest, shift, per_ln2, high, low, taylor = _constants(x)
 
-    if x == types.float32:
+    if _element(x) == types.float32:
         a7, a6, a5, a4, a3, a2, a1 = taylor
 
         def scaled32(x):
-            x = -largest if x < -largest else (largest if x > largest else x)
+            x = _clamp(x, largest)
             shifted = x * per_ln2 + shift
             n = shifted - shift
             r = (x - n * high) - n * low
-            return _power_of_two(shifted), r * (
-                a1 + r * (a2 + r * (a3 + r * (a4 + r * (a5 + r * (a6 + r * a7)))))
-            )
+            return _power_of_two(shifted), r * (a1 + r * (a2 + r * (a3 + r * (a4 + r * (a5 + r * (a6 + r * a7))))))
 
         return scaled32
 
     b13, b12, b11, b10, b9, b8, b7, b6, b5, b4, b3, b2, b1 = taylor
 
     def scaled64(x):
-        x = -largest if x < -largest else (largest if x > largest else x)
+        x = _clamp(x, largest)
         shifted = x * per_ln2 + shift
         n = shifted - shift
         r = (x - n * high) - n * low
         upper = b7 + r * (b8 + r * (b9 + r * (b10 + r * (b11 + r * (b12 + r * b13)))))
-        return _power_of_two(shifted), r * (
-            b1 + r * (b2 + r * (b3 + r * (b4 + r * (b5 + r * (b6 + r * upper)))))
-        )
+        return _power_of_two(shifted), r * (b1 + r * (b2 + r * (b3 + r * (b4 + r * (b5 + r * (b6 + r * upper))))))
 
     return scaled64
 
@@ -105,10 +129,10 @@ def sigmoid(x):
 
 @overload(sigmoid, jit_options=_OPTIONS)
 def _sigmoid_overload(x):
-    one = np.float32(1) if x == types.float32 else np.float64(1)
+    zero, one = (np.float32(0), np.float32(1)) if _element(x) == types.float32 else (np.float64(0), np.float64(1))
 
     def implementation(x):
-        return one / (one + exp(-x))
+        return one / (one + exp(zero - x))
 
     return implementation
 
@@ -120,12 +144,13 @@ def tanh(x):
 
 @overload(tanh, jit_options=_OPTIONS)
 def _tanh_overload(x):
-    one, two = (np.float32(1), np.float32(2)) if x == types.float32 else (np.float64(1), np.float64(2))
-    largest = np.float32(10) if x == types.float32 else np.float64(20)
+    if _element(x) == types.float32:
+        one, two, largest = np.float32(1), np.float32(2), np.float32(10)
+    else:
+        one, two, largest = np.float64(1), np.float64(2), np.float64(20)
 
     def implementation(x):
-        x = -largest if x < -largest else (largest if x > largest else x)
-        scale, less_one = _scaled(two * x)
+        scale, less_one = _scaled(two * _clamp(x, largest))
         e2x_less_one = scale * less_one + (scale - one)
         return e2x_less_one / (e2x_less_one + two)
 

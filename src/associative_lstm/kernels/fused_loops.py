@@ -20,6 +20,22 @@ def _at_work(start, stop, lengths, t):
 
 
 @jit
+def _indices(permutations, copies, n):
+    """The permutations and their inverses as int32, and not one index outside a row of n."""
+    if permutations.shape != (copies, n):
+        raise IndexError("permutations: another shape than the memory's")
+    indices, inverses = np.empty((copies, n), np.int32), np.zeros((copies, n), np.int32)
+    for s in range(copies):
+        for j in range(n):
+            source = permutations[s, j]
+            if source < 0 or source >= n:
+                raise IndexError("permutations: an index outside the memory")
+            indices[s, j] = source
+            inverses[s, source] = j
+    return indices, inverses
+
+
+@jit
 def forward(
     start,
     stop,
@@ -56,6 +72,7 @@ def forward(
     keep = cells.shape[0] > 0
     y = np.empty((stop - start, w_hh.shape[0] * w_hh.shape[2]), z.dtype)
     work = np.empty((workspace(heads, copies), n), z.dtype)
+    indices, _ = _indices(permutations, copies, n)
     for tau in range(first, last):
         t = steps - 1 - tau if reverse else tau
         count = _at_work(start, stop, lengths, t)
@@ -64,7 +81,7 @@ def forward(
             b = start + k
             y_rows = y[k, :rows_h].reshape(rows_h // n, n)
             forward_item(
-                z_rows[t - z_base, b], y_rows, c_rows[b], heads, smooth, permutations, h_rows[b], work
+                z_rows[t - z_base, b], y_rows, c_rows[b], heads, smooth, indices, h_rows[b], work
             )
             output_rows[t - base, b] = h_rows[b]
             if keep:
@@ -115,6 +132,7 @@ def backward(
     dh_rows, d_output_rows = dh.reshape(batch, 2 * heads, n), d_output.reshape(steps, batch, 2 * heads, n)
     y = np.empty((stop - start, w_hh.shape[0] * w_hh.shape[2]), z.dtype)
     work = np.empty((workspace(heads, copies), n), z.dtype)
+    indices, inverses = _indices(permutations, copies, n)
     for tau in range(last - 1, first - 1, -1):
         t = steps - 1 - tau if reverse else tau
         count = _at_work(start, stop, lengths, t)
@@ -136,7 +154,8 @@ def backward(
                 dc_rows[b],
                 heads,
                 smooth,
-                permutations,
+                indices,
+                inverses,
                 dz_rows[t - dz_base, b],
                 work,
             )

@@ -1,256 +1,213 @@
-r"""One step of the Associative LSTM for one item of the batch, forward and backward, as compiled loops.
+r"""One step of the Associative LSTM for one item of the batch, forward and backward, in compiled code.
 
-All vectors are rows of n = N/2 numbers: a gate is one row; a key, an update or a trace is two, its real half and then
-its imaginary half. An item's pre-activations ``z`` are 1 + 8 heads such rows, in the order of `rows.Rows`.
+Everything is rows of n = N/2 numbers: a gate is one row; a key, an update, a read or a trace is two, its real half and
+then its imaginary half. An item's pre-activations ``z`` are 1 + 8 heads such rows, in the order of `rows.Rows`.
 
-The loops are written for the compiler's vectoriser: the inner index runs from 0, and a loop writes one row only. With
-two, the compiler would have to prove too much about which rows overlap, and gives up.
+A step goes over the columns a vector at a time (`simd`), and over heads and copies inside, so that what belongs to a
+column stays in registers. Only a permutation mixes columns: P_s r is a gather from the row of r, and its transpose a
+gather through the inverse permutation.
 
 A step finds pre-activations in ``z``. It puts the gates' values in the gates' rows, where the backward step looks for
-them, and leaves the other rows as they are.
+them, and leaves the sums in the other rows.
 """
 
-import math
-
 from associative_lstm.kernels.elementary import sigmoid, tanh
-from associative_lstm.kernels.runtime import jit
+from associative_lstm.kernels.runtime import inline, jit
+from associative_lstm.kernels.simd import fill, gather, load, load_indices, select_greater, sqrt, store, width
 
 
-@jit
-def _bound_scale(z, a, smooth, scale):
-    """scale such that bound(z) = scale z: 1 / max(1, |z|), or tanh(|z|) / |z| if ``smooth``."""
-    one, zero = z.dtype.type(1), z.dtype.type(0)
+@inline
+def _bound_scale(z, re, im, smooth):
+    """scale such that bound(re, im) = scale (re, im): 1 / max(1, m), or tanh(m) / m if ``smooth``, m the modulus."""
+    one = fill(z, 1.0)
+    m = sqrt(re * re + im * im)
     if smooth:
-        for j in range(z.shape[1]):
-            m = math.sqrt(z[a, j] * z[a, j] + z[a + 1, j] * z[a + 1, j])
-            scale[0, j] = one if m == zero else tanh(m) / m
+        scale = select_greater(m, fill(z, 0.0), tanh(m) / m, one)
     else:
-        for j in range(z.shape[1]):
-            m = math.sqrt(z[a, j] * z[a, j] + z[a + 1, j] * z[a + 1, j])
-            scale[0, j] = one / max(one, m)
+        scale = one / select_greater(one, m, one, m)
+    return scale
 
 
-@jit
-def _bound_gated(z, a, g, smooth, scale, r, b):
-    """r = z[g] bound(z), the gate for both halves; g = -1 for no gate."""
-    _bound_scale(z, a, smooth, scale)
-    if g >= 0:
-        for j in range(z.shape[1]):
-            scale[0, j] *= z[g, j]
-    for j in range(z.shape[1]):
-        r[b, j] = z[a, j] * scale[0, j]
-    for j in range(z.shape[1]):
-        r[b + 1, j] = z[a + 1, j] * scale[0, j]
+@inline
+def _bound_slope(z, re, im, scale, d_re, d_im, smooth):
+    r"""slope such that the gradient of bound is scale d + slope (re, im), d being the gradient of its result.
 
-
-@jit
-def _bound_backward(z, a, smooth, scale, d, b, dz, e):
-    r"""dz = (d bound / dz)^T d.
-
-    That is scale d + z (z \cdot d) (m' - scale) / |z|^2, with m' the derivative of the map of moduli: beyond the unit
-    circle 0, inside it equal to scale; or 1 - tanh^2 if ``smooth``.
+    That is ((re, im) \cdot d) (m' - scale) / m^2, with m' the derivative of the map of moduli: 0 beyond the unit
+    circle, and inside it equal to scale; or 1 - tanh^2 if ``smooth``.
     """
-    one, zero = z.dtype.type(1), z.dtype.type(0)
-    _bound_scale(z, a, smooth, scale)
+    one, zero = fill(z, 1.0), fill(z, 0.0)
+    q = re * re + im * im
+    along = re * d_re + im * d_im
     if smooth:
-        for j in range(z.shape[1]):
-            q = z[a, j] * z[a, j] + z[a + 1, j] * z[a + 1, j]
-            t = tanh(math.sqrt(q))
-            along = z[a, j] * d[b, j] + z[a + 1, j] * d[b + 1, j]
-            scale[1, j] = zero if q == zero else along * (one - t * t - scale[0, j]) / q
+        t = tanh(sqrt(q))
+        slope = select_greater(q, zero, along * (one - t * t - scale) / q, zero)
     else:
-        for j in range(z.shape[1]):
-            q = z[a, j] * z[a, j] + z[a + 1, j] * z[a + 1, j]
-            along = z[a, j] * d[b, j] + z[a + 1, j] * d[b + 1, j]
-            scale[1, j] = (zero - along) * scale[0, j] / max(one, q) if q > one else zero
-    for j in range(z.shape[1]):
-        dz[e, j] = scale[0, j] * d[b, j] + scale[1, j] * z[a, j]
-    for j in range(z.shape[1]):
-        dz[e + 1, j] = scale[0, j] * d[b + 1, j] + scale[1, j] * z[a + 1, j]
-
-
-@jit
-def _permute(r, a, permutation, key, b):
-    """key = P_s r, both halves."""
-    for j in range(permutation.shape[0]):
-        source = permutation[j]
-        key[b, j] = r[a, source]
-        key[b + 1, j] = r[a + 1, source]
-
-
-@jit
-def _unpermute_add(d, a, permutation, total, b):
-    """total += P_s^T d, both halves."""
-    for j in range(permutation.shape[0]):
-        target = permutation[j]
-        total[b, target] += d[a, j]
-        total[b + 1, target] += d[a + 1, j]
-
-
-@jit
-def _scale_rows(x, a, g, b):
-    """x *= z[g], both halves of x."""
-    for j in range(x.shape[1]):
-        x[a, j] *= g[b, j]
-    for j in range(x.shape[1]):
-        x[a + 1, j] *= g[b, j]
-
-
-@jit
-def _bind_add(k, a, x, b, y, e):
-    """y += k (*) x, the element-wise complex product."""
-    for j in range(y.shape[1]):
-        y[e, j] += k[a, j] * x[b, j] - k[a + 1, j] * x[b + 1, j]
-    for j in range(y.shape[1]):
-        y[e + 1, j] += k[a, j] * x[b + 1, j] + k[a + 1, j] * x[b, j]
-
-
-@jit
-def _unbind_add(k, a, x, b, y, e):
-    """y += conj(k) (*) x: the gradient of `_bind_add` with respect to either factor."""
-    for j in range(y.shape[1]):
-        y[e, j] += k[a, j] * x[b, j] + k[a + 1, j] * x[b + 1, j]
-    for j in range(y.shape[1]):
-        y[e + 1, j] += k[a, j] * x[b + 1, j] - k[a + 1, j] * x[b, j]
-
-
-@jit
-def _unbind(k, a, x, b, y):
-    """y = conj(k) (*) x."""
-    for j in range(y.shape[1]):
-        y[0, j] = k[a, j] * x[b, j] + k[a + 1, j] * x[b + 1, j]
-    for j in range(y.shape[1]):
-        y[1, j] = k[a, j] * x[b + 1, j] - k[a + 1, j] * x[b, j]
+        slope = select_greater(q, one, (zero - along) * scale / q, zero)
+    return slope
 
 
 @jit
 def workspace(heads, copies):
     """Rows of working memory that a step needs."""
-    return 4 + 12 * heads + 4 * heads * copies
+    return 8 * heads + 6 * heads * copies
 
 
 @jit
 def forward_item(z, y, c, heads, smooth, permutations, h, work):
     """z += y, then one step as in `reference.step`: c and h become the next state.
 
-    Shapes: z ``(1 + 8 heads, n)``, y the same but perhaps without the updates, c ``(copies, 2, n)`` with the halves
-    as rows ``(2 copies, n)``, h ``(2 heads, n)``, permutations ``(copies, n)``, work ``(workspace, n)``.
+    Shapes: z ``(1 + 8 heads, n)``, y the same or without the updates, c ``(2 copies, n)``, h ``(2 heads, n)``,
+    permutations ``(copies, n)``, work ``(workspace, n)``.
     """
     copies, n = permutations.shape
     g_f, g_i, g_o = 0, 1, 1 + heads
     r_i, r_o, u = 1 + 2 * heads, 1 + 4 * heads, 1 + 6 * heads
-    scale, keys, key = work[:2], work[2:], 8 * heads
-    in_key, out_key, v, q = 0, 2 * heads, 4 * heads, 6 * heads
-
-    for row in range(1 + 2 * heads):
-        for j in range(n):
-            z[row, j] = sigmoid(z[row, j] + y[row, j])
-    for row in range(1 + 2 * heads, y.shape[0]):
-        for j in range(n):
-            z[row, j] += y[row, j]
-    for head in range(heads):
-        a = 2 * head
-        _bound_gated(z, r_i + a, -1, smooth, scale, keys, in_key + a)
-        _bound_gated(z, r_o + a, -1, smooth, scale, keys, out_key + a)
-        _bound_gated(z, u + a, g_i + head, smooth, scale, keys, v + a)
-    keys[q : q + 2 * heads] = 0
-
-    for s in range(copies):
-        _scale_rows(c, 2 * s, z, g_f)
-        for head in range(heads):
-            _permute(keys, in_key + 2 * head, permutations[s], keys, key)
-            _bind_add(keys, key, keys, v + 2 * head, c, 2 * s)
-        for head in range(heads):
-            _permute(keys, out_key + 2 * head, permutations[s], keys, key)
-            _bind_add(keys, key, c, 2 * s, keys, q + 2 * head)
-
+    in_key, out_key, v = 0, 2 * heads, 4 * heads
     mean = z.dtype.type(1) / z.dtype.type(copies)
-    for row in range(q, q + 2 * heads):
-        for j in range(n):
-            keys[row, j] *= mean
-    for head in range(heads):
-        _bound_gated(keys, q + 2 * head, -1, smooth, scale, h, 2 * head)
-        _scale_rows(h, 2 * head, z, g_o + head)
+
+    for j in range(0, n, width(z)):
+        for row in range(r_i):
+            store(z, row, j, n, sigmoid(load(z, row, j, n) + load(y, row, j, n)))
+        for row in range(r_i, y.shape[0]):
+            store(z, row, j, n, load(z, row, j, n) + load(y, row, j, n))
+        for row in range(0, 4 * heads, 2):  # the keys stand in the same order here as there
+            re, im = load(z, r_i + row, j, n), load(z, r_i + row + 1, j, n)
+            scale = _bound_scale(z, re, im, smooth)
+            store(work, row, j, n, scale * re)
+            store(work, row + 1, j, n, scale * im)
+        for head in range(heads):
+            re, im = load(z, u + 2 * head, j, n), load(z, u + 2 * head + 1, j, n)
+            scale = load(z, g_i + head, j, n) * _bound_scale(z, re, im, smooth)
+            store(work, v + 2 * head, j, n, scale * re)
+            store(work, v + 2 * head + 1, j, n, scale * im)
+
+    for j in range(0, n, width(z)):
+        forget = load(z, g_f, j, n)
+        for s in range(copies):
+            source = load_indices(permutations, s, j, n, z)
+            c_re, c_im = forget * load(c, 2 * s, j, n), forget * load(c, 2 * s + 1, j, n)
+            for head in range(heads):
+                k_re, k_im = gather(work, in_key + 2 * head, source), gather(work, in_key + 2 * head + 1, source)
+                v_re, v_im = load(work, v + 2 * head, j, n), load(work, v + 2 * head + 1, j, n)
+                c_re = c_re + k_re * v_re - k_im * v_im
+                c_im = c_im + k_re * v_im + k_im * v_re
+            store(c, 2 * s, j, n, c_re)
+            store(c, 2 * s + 1, j, n, c_im)
+        for head in range(heads):
+            q_re, q_im = fill(z, 0.0), fill(z, 0.0)
+            for s in range(copies):
+                source = load_indices(permutations, s, j, n, z)
+                k_re, k_im = gather(work, out_key + 2 * head, source), gather(work, out_key + 2 * head + 1, source)
+                c_re, c_im = load(c, 2 * s, j, n), load(c, 2 * s + 1, j, n)
+                q_re = q_re + k_re * c_re - k_im * c_im
+                q_im = q_im + k_re * c_im + k_im * c_re
+            q_re, q_im = q_re * mean, q_im * mean
+            scale = load(z, g_o + head, j, n) * _bound_scale(z, q_re, q_im, smooth)
+            store(h, 2 * head, j, n, scale * q_re)
+            store(h, 2 * head + 1, j, n, scale * q_im)
 
 
 @jit
-def backward_item(z, c_before, c, dh, dc, heads, smooth, permutations, dz, work):
+def backward_item(z, c_before, c, dh, dc, heads, smooth, permutations, inverses, dz, work):
     """The gradients of a step: dh and dc come in; dz goes out, and dc becomes that of the state before.
 
-    Shapes as in `forward_item`; dz like z, dc and c_before like c, dh like h (and used up).
+    Shapes as in `forward_item`; dz like z, c_before and dc like c, dh like h, inverses like permutations.
     """
     copies, n = permutations.shape
     g_f, g_i, g_o = 0, 1, 1 + heads
-    r_i, r_o, u = 1 + 2 * heads, 1 + 4 * heads, 1 + 6 * heads
-    size = 2 * heads
-    scale, d_key, rest = work[:2], work[2:4], work[4:]
-    in_key, out_key, v, q = rest[:size], rest[size : 2 * size], rest[2 * size : 3 * size], rest[3 * size : 4 * size]
-    d_in, d_out = rest[4 * size : 5 * size], rest[5 * size : 6 * size]
-    in_keys, out_keys = rest[6 * size : (6 + copies) * size], rest[(6 + copies) * size : (6 + 2 * copies) * size]
-    one, zero = z.dtype.type(1), z.dtype.type(0)
+    r_i, u = 1 + 2 * heads, 1 + 6 * heads
+    in_key, out_key, v, dq = 0, 2 * heads, 4 * heads, 6 * heads
+    out_keys, d_keys = 8 * heads, (8 + 2 * copies) * heads  # of every copy; d_keys: 4 heads rows a copy, as the keys
+    one = z.dtype.type(1)
     mean = one / z.dtype.type(copies)
 
-    for head in range(heads):
-        a = 2 * head
-        _bound_gated(z, r_i + a, -1, smooth, scale, in_key, a)
-        _bound_gated(z, r_o + a, -1, smooth, scale, out_key, a)
-        _bound_gated(z, u + a, g_i + head, smooth, scale, v, a)
-    q[:] = zero
-    for s in range(copies):
-        for head in range(heads):
-            a, key = 2 * head, 2 * (s * heads + head)
-            _permute(in_key, a, permutations[s], in_keys, key)
-            _permute(out_key, a, permutations[s], out_keys, key)
-            _bind_add(out_keys, key, c, 2 * s, q, a)
+    for j in range(0, n, width(z)):
+        for row in range(0, 4 * heads, 2):
+            re, im = load(z, r_i + row, j, n), load(z, r_i + row + 1, j, n)
+            scale = _bound_scale(z, re, im, smooth)
+            store(work, row, j, n, scale * re)
+            store(work, row + 1, j, n, scale * im)
 
-    # The read: q, the mean over the copies, becomes dq.
-    for row in range(size):
-        for j in range(n):
-            q[row, j] *= mean
-    for head in range(heads):
-        a = 2 * head
-        _bound_scale(q, a, smooth, scale)
-        for j in range(n):
-            g = z[g_o + head, j]
-            d_gate = (dh[a, j] * q[a, j] + dh[a + 1, j] * q[a + 1, j]) * scale[0, j]
-            dz[g_o + head, j] = d_gate * g * (one - g)
-        _scale_rows(dh, a, z, g_o + head)
-        _bound_backward(q, a, smooth, scale, dh, a, d_key, 0)
-        for j in range(n):
-            q[a, j] = d_key[0, j] * mean
-        for j in range(n):
-            q[a + 1, j] = d_key[1, j] * mean
-
-    d_in[:] = zero
-    d_out[:] = zero
-    dz[u:] = zero  # gathers dv first
-    dz[g_f] = zero
-    for s in range(copies):
+    for j in range(0, n, width(z)):
         for head in range(heads):
-            _unbind_add(out_keys, 2 * (s * heads + head), q, 2 * head, dc, 2 * s)
-            _unbind(c, 2 * s, q, 2 * head, d_key)
-            _unpermute_add(d_key, 0, permutations[s], d_out, 2 * head)
-        for head in range(heads):
-            _unbind_add(in_keys, 2 * (s * heads + head), dc, 2 * s, dz, u + 2 * head)
-            _unbind(v, 2 * head, dc, 2 * s, d_key)
-            _unpermute_add(d_key, 0, permutations[s], d_in, 2 * head)
-        for j in range(n):
-            dz[g_f, j] += c_before[2 * s, j] * dc[2 * s, j] + c_before[2 * s + 1, j] * dc[2 * s + 1, j]
-        _scale_rows(dc, 2 * s, z, g_f)
-    for j in range(n):
-        g = z[g_f, j]
-        dz[g_f, j] *= g * (one - g)
+            # The read, with the keys as the copies see them kept for what follows.
+            q_re, q_im = fill(z, 0.0), fill(z, 0.0)
+            for s in range(copies):
+                source = load_indices(permutations, s, j, n, z)
+                k_re, k_im = gather(work, out_key + 2 * head, source), gather(work, out_key + 2 * head + 1, source)
+                key = out_keys + 2 * (s * heads + head)
+                store(work, key, j, n, k_re)
+                store(work, key + 1, j, n, k_im)
+                c_re, c_im = load(c, 2 * s, j, n), load(c, 2 * s + 1, j, n)
+                q_re = q_re + k_re * c_re - k_im * c_im
+                q_im = q_im + k_re * c_im + k_im * c_re
+            q_re, q_im = q_re * mean, q_im * mean
+            scale = _bound_scale(z, q_re, q_im, smooth)
+            gate = load(z, g_o + head, j, n)
+            d_re, d_im = load(dh, 2 * head, j, n), load(dh, 2 * head + 1, j, n)
+            store(dz, g_o + head, j, n, (d_re * q_re + d_im * q_im) * scale * gate * (one - gate))
+            d_re, d_im = d_re * gate * mean, d_im * gate * mean
+            slope = _bound_slope(z, q_re, q_im, scale, d_re, d_im, smooth)
+            store(work, dq + 2 * head, j, n, scale * d_re + slope * q_re)
+            store(work, dq + 2 * head + 1, j, n, scale * d_im + slope * q_im)
+            # What is written: the update, gated.
+            re, im = load(z, u + 2 * head, j, n), load(z, u + 2 * head + 1, j, n)
+            scale = load(z, g_i + head, j, n) * _bound_scale(z, re, im, smooth)
+            store(work, v + 2 * head, j, n, scale * re)
+            store(work, v + 2 * head + 1, j, n, scale * im)
 
-    for head in range(heads):
-        a = 2 * head
-        dv = u + a
-        _bound_scale(z, dv, smooth, scale)
-        for j in range(n):
-            g = z[g_i + head, j]
-            d_gate = (dz[dv, j] * z[dv, j] + dz[dv + 1, j] * z[dv + 1, j]) * scale[0, j]
-            dz[g_i + head, j] = d_gate * g * (one - g)
-        _scale_rows(dz, dv, z, g_i + head)
-        _bound_backward(z, dv, smooth, scale, dz, dv, d_key, 0)
-        dz[dv : dv + 2] = d_key
-        _bound_backward(z, r_i + a, smooth, scale, d_in, a, dz, r_i + a)
-        _bound_backward(z, r_o + a, smooth, scale, d_out, a, dz, r_o + a)
+        d_forget = fill(z, 0.0)
+        for s in range(copies):
+            c_re, c_im = load(c, 2 * s, j, n), load(c, 2 * s + 1, j, n)
+            dc_re, dc_im = load(dc, 2 * s, j, n), load(dc, 2 * s + 1, j, n)
+            d_key = d_keys + 4 * heads * s
+            for head in range(heads):
+                key = out_keys + 2 * (s * heads + head)
+                k_re, k_im = load(work, key, j, n), load(work, key + 1, j, n)
+                dq_re, dq_im = load(work, dq + 2 * head, j, n), load(work, dq + 2 * head + 1, j, n)
+                dc_re = dc_re + k_re * dq_re + k_im * dq_im
+                dc_im = dc_im + k_re * dq_im - k_im * dq_re
+                store(work, d_key + out_key + 2 * head, j, n, c_re * dq_re + c_im * dq_im)
+                store(work, d_key + out_key + 2 * head + 1, j, n, c_re * dq_im - c_im * dq_re)
+            for head in range(heads):
+                v_re, v_im = load(work, v + 2 * head, j, n), load(work, v + 2 * head + 1, j, n)
+                store(work, d_key + in_key + 2 * head, j, n, v_re * dc_re + v_im * dc_im)
+                store(work, d_key + in_key + 2 * head + 1, j, n, v_re * dc_im - v_im * dc_re)
+            d_forget = d_forget + load(c_before, 2 * s, j, n) * dc_re + load(c_before, 2 * s + 1, j, n) * dc_im
+            store(dc, 2 * s, j, n, dc_re)
+            store(dc, 2 * s + 1, j, n, dc_im)
+        forget = load(z, g_f, j, n)
+        store(dz, g_f, j, n, d_forget * forget * (one - forget))
+
+        for head in range(heads):
+            dv_re, dv_im = fill(z, 0.0), fill(z, 0.0)
+            for s in range(copies):
+                source = load_indices(permutations, s, j, n, z)
+                k_re, k_im = gather(work, in_key + 2 * head, source), gather(work, in_key + 2 * head + 1, source)
+                dc_re, dc_im = load(dc, 2 * s, j, n), load(dc, 2 * s + 1, j, n)
+                dv_re = dv_re + k_re * dc_re + k_im * dc_im
+                dv_im = dv_im + k_re * dc_im - k_im * dc_re
+            re, im = load(z, u + 2 * head, j, n), load(z, u + 2 * head + 1, j, n)
+            scale = _bound_scale(z, re, im, smooth)
+            gate = load(z, g_i + head, j, n)
+            store(dz, g_i + head, j, n, (dv_re * re + dv_im * im) * scale * gate * (one - gate))
+            d_re, d_im = dv_re * gate, dv_im * gate
+            slope = _bound_slope(z, re, im, scale, d_re, d_im, smooth)
+            store(dz, u + 2 * head, j, n, scale * d_re + slope * re)
+            store(dz, u + 2 * head + 1, j, n, scale * d_im + slope * im)
+        for row in range(2 * copies):
+            store(dc, row, j, n, forget * load(dc, row, j, n))
+
+    for j in range(0, n, width(z)):
+        for row in range(0, 4 * heads, 2):
+            d_re, d_im = fill(z, 0.0), fill(z, 0.0)
+            for s in range(copies):
+                source = load_indices(inverses, s, j, n, z)
+                d_key = d_keys + 4 * heads * s + row
+                d_re = d_re + gather(work, d_key, source)
+                d_im = d_im + gather(work, d_key + 1, source)
+            re, im = load(z, r_i + row, j, n), load(z, r_i + row + 1, j, n)
+            scale = _bound_scale(z, re, im, smooth)
+            slope = _bound_slope(z, re, im, scale, d_re, d_im, smooth)
+            store(dz, r_i + row, j, n, scale * d_re + slope * re)
+            store(dz, r_i + row + 1, j, n, scale * d_im + slope * im)

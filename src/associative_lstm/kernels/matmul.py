@@ -7,7 +7,6 @@ order, each by fused multiply-adds, so a row's result does not depend on the row
 The tile is written with explicit vectors because the compiler does not hold a block of sums in registers by itself.
 """
 
-import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -15,8 +14,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from associative_lstm.kernels.runtime import jit
+from associative_lstm.kernels.simd import VECTOR_BYTES
 
-VECTOR_BYTES = 64 if llvm.get_host_cpu_features().get("avx512f") else 32
 VECTORS = 4
 MOST_ROWS = 6  # rows of a tile: 6 x 4 sums, 4 vectors of W; 32 registers suffice
 

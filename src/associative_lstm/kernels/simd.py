@@ -1,0 +1,221 @@
+"""Vectors of numbers as values in compiled code: explicit SIMD, portable because LLVM splits what is too wide.
+
+The compiler vectorises simple loops by itself, but not a loop that gathers through a permutation, nor one that holds
+several results in registers while it goes over the copies of a memory. Those are written with these vectors.
+
+A vector is what fits one register of this machine. Vectors are loaded from and stored to a row of a two-dimensional
+array, at columns j, j + 1, ... up to ``count``; lanes beyond read as 0 and are not written. Nothing here checks that
+``row`` and ``count`` are inside the array: callers do, once, before their loops.
+"""
+
+import operator
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, models, overload, register_model
+
+VECTOR_BYTES = 64 if llvm.get_host_cpu_features().get("avx512f") else 32
+
+
+class Vector(types.Type):
+    """As many numbers of one type as fit a register."""
+
+    def __init__(self, element: types.Type, lanes: int) -> None:
+        self.element = element
+        self.lanes = lanes
+        super().__init__(name=f"Vector({element}, {lanes})")
+
+
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, manager, vector):
+        element = manager.lookup(vector.element).get_value_type()
+        super().__init__(manager, vector, ir.VectorType(element, vector.lanes))
+
+
+def lanes_of(element: types.Type) -> int:
+    """How many numbers of this type make a vector."""
+    return VECTOR_BYTES // (element.bitwidth // 8)
+
+
+def _splat(builder, value, lanes):
+    vector = ir.VectorType(value.type, lanes)
+    undefined = ir.Constant(vector, ir.Undefined)
+    first = builder.insert_element(undefined, value, ir.IntType(32)(0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), lanes), None))
+
+
+def _mask(builder, j, count, lanes):
+    """Which lanes j + 0, j + 1, ... are below count."""
+    integer = ir.IntType(32)
+    left = builder.trunc(builder.sub(count, j), integer)
+    numbers = ir.Constant(ir.VectorType(integer, lanes), [integer(k) for k in range(lanes)])
+    return builder.icmp_signed("<", numbers, _splat(builder, left, lanes))
+
+
+def _call(builder, name, result, *args):
+    kind = ir.FunctionType(result, [arg.type for arg in args])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), args)
+
+
+def _suffix(vector):
+    bits = {"float": "f32", "double": "f64", "i32": "i32"}[str(vector.element)]
+    return f"v{vector.count}{bits}"
+
+
+def _row_pointer(context, builder, kind, value, row, j):
+    array = context.make_array(kind)(context, builder, value)
+    columns = builder.extract_value(array.shape, 1)
+    return builder.gep(array.data, [builder.add(builder.mul(row, columns), j)])
+
+
+@intrinsic
+def width(typingctx, array):
+    """The number of lanes of a vector of the array's numbers, a constant."""
+    lanes = lanes_of(array.dtype)
+
+    def codegen(context, builder, signature, args):
+        return context.get_constant(types.intp, lanes)
+
+    return types.intp(array), codegen
+
+
+def _load(lanes, element):
+    def codegen(context, builder, signature, args):
+        value, row, j, count = args
+        pointer = _row_pointer(context, builder, signature.args[0], value, row, j)
+        vector = ir.VectorType(context.get_value_type(element), lanes)
+        pointer = builder.bitcast(pointer, vector.as_pointer())
+        size = ir.IntType(32)(element.bitwidth // 8)
+        zeros = ir.Constant(vector, None)
+        mask = _mask(builder, j, count, lanes)
+        return _call(builder, f"llvm.masked.load.{_suffix(vector)}.p0", vector, pointer, size, mask, zeros)
+
+    return codegen
+
+
+@intrinsic
+def load(typingctx, array, row, j, count):
+    """array[row, j : j + lanes]."""
+    lanes = lanes_of(array.dtype)
+    return Vector(array.dtype, lanes)(array, types.intp, types.intp, types.intp), _load(lanes, array.dtype)
+
+
+@intrinsic
+def load_indices(typingctx, indices, row, j, count, like):
+    """indices[row, j : j + lanes], int32, as many as there are lanes in a vector of the array ``like``."""
+    lanes = lanes_of(like.dtype)
+    signature = Vector(types.int32, lanes)(indices, types.intp, types.intp, types.intp, like)
+    codegen = _load(lanes, types.int32)
+    return signature, lambda context, builder, sig, args: codegen(context, builder, sig, args[:4])
+
+
+@intrinsic
+def store(typingctx, array, row, j, count, vector):
+    """array[row, j : j + lanes] = vector."""
+
+    def codegen(context, builder, signature, args):
+        value, row, j, count, x = args
+        pointer = _row_pointer(context, builder, signature.args[0], value, row, j)
+        pointer = builder.bitcast(pointer, x.type.as_pointer())
+        size = ir.IntType(32)(array.dtype.bitwidth // 8)
+        mask = _mask(builder, j, count, vector.lanes)
+        _call(builder, f"llvm.masked.store.{_suffix(x.type)}.p0", ir.VoidType(), x, pointer, size, mask)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp, types.intp, vector), codegen
+
+
+@intrinsic
+def gather(typingctx, array, row, indices):
+    """array[row, indices]."""
+
+    def codegen(context, builder, signature, args):
+        value, row, index = args
+        lanes, size = indices.lanes, array.dtype.bitwidth // 8
+        integer = ir.IntType(64)
+        base = _row_pointer(context, builder, signature.args[0], value, row, integer(0))
+        wide = ir.VectorType(integer, lanes)
+        offsets = builder.mul(builder.sext(index, wide), _splat(builder, integer(size), lanes))
+        addresses = builder.add(_splat(builder, builder.ptrtoint(base, integer), lanes), offsets)
+        element = context.get_value_type(array.dtype)
+        pointers = builder.inttoptr(addresses, ir.VectorType(element.as_pointer(), lanes))
+        vector = ir.VectorType(element, lanes)
+        all_lanes = ir.Constant(ir.VectorType(ir.IntType(1), lanes), [ir.IntType(1)(1)] * lanes)
+        name = f"llvm.masked.gather.{_suffix(vector)}.v{lanes}p0"
+        return _call(builder, name, vector, pointers, ir.IntType(32)(size), all_lanes, ir.Constant(vector, None))
+
+    return Vector(array.dtype, indices.lanes)(array, types.intp, indices), codegen
+
+
+@intrinsic
+def fill(typingctx, array, number):
+    """A vector for the array's numbers with ``number`` in all lanes."""
+    lanes = lanes_of(array.dtype)
+
+    def codegen(context, builder, signature, args):
+        return _splat(builder, context.cast(builder, args[1], signature.args[1], array.dtype), lanes)
+
+    return Vector(array.dtype, lanes)(array, number), codegen
+
+
+def _arithmetic(instruction):
+    @intrinsic
+    def operate(typingctx, a, b):
+        def codegen(context, builder, signature, args):
+            return getattr(builder, instruction)(*args, flags=["contract"])
+
+        return a(a, b), codegen
+
+    return operate
+
+
+@intrinsic
+def spread(typingctx, number, vector):
+    """A vector like ``vector`` with ``number`` in all lanes."""
+    def codegen(context, builder, signature, args):
+        return _splat(builder, context.cast(builder, args[0], number, vector.element), vector.lanes)
+
+    return vector(number, vector), codegen
+
+
+def _overload_operator(symbol, instruction):
+    operate = _arithmetic(instruction)
+
+    @overload(symbol)
+    def implementation(a, b):
+        if isinstance(a, Vector) and isinstance(b, Vector):
+            return lambda a, b: operate(a, b)
+        if isinstance(a, Vector) and isinstance(b, types.Float):
+            return lambda a, b: operate(a, spread(b, a))
+        if isinstance(a, types.Float) and isinstance(b, Vector):
+            return lambda a, b: operate(spread(a, b), b)
+        return None
+
+
+_overload_operator(operator.add, "fadd")
+_overload_operator(operator.sub, "fsub")
+_overload_operator(operator.mul, "fmul")
+_overload_operator(operator.truediv, "fdiv")
+
+
+@intrinsic
+def sqrt(typingctx, a):
+    """The square root of each number."""
+
+    def codegen(context, builder, signature, args):
+        return _call(builder, f"llvm.sqrt.{_suffix(args[0].type)}", args[0].type, args[0])
+
+    return a(a), codegen
+
+
+@intrinsic
+def select_greater(typingctx, a, b, x, y):
+    """x where a > b, and y elsewhere; a NaN is not greater."""
+
+    def codegen(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[2], args[3])
+
+    return x(a, b, x, y), codegen
