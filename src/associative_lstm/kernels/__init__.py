@@ -40,7 +40,7 @@ def choose_backend(
         reason = f"the fused kernel computes in float32 and float64, not {dtype}"
     elif (error := fused_unavailable(kernel)) is not None:
         reason = f"Numba cannot be used here ({error})"
-        if backend == "auto" and "fused_cpu" not in reason:
+        if backend == "auto":
             _warn_once(f"associative-lstm runs its slow reference loop: {reason}")
     else:
         return "fused", "asked for" if backend == "fused" else "CPU and a floating-point type it knows"

@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from associative_lstm.kernels.simd import Vector, spread, select_greater
+from associative_lstm.kernels.simd import Vector, select_greater, spread
 
 _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
 
@@ -91,7 +91,9 @@ def _scaled_overload(x):
             shifted = x * per_ln2 + shift
             n = shifted - shift
             r = (x - n * high) - n * low
-            return _power_of_two(shifted), r * (a1 + r * (a2 + r * (a3 + r * (a4 + r * (a5 + r * (a6 + r * a7))))))
+            return _power_of_two(shifted), r * (
+                a1 + r * (a2 + r * (a3 + r * (a4 + r * (a5 + r * (a6 + r * a7)))))
+            )
 
         return scaled32
 
@@ -103,7 +105,9 @@ def _scaled_overload(x):
         n = shifted - shift
         r = (x - n * high) - n * low
         upper = b7 + r * (b8 + r * (b9 + r * (b10 + r * (b11 + r * (b12 + r * b13)))))
-        return _power_of_two(shifted), r * (b1 + r * (b2 + r * (b3 + r * (b4 + r * (b5 + r * (b6 + r * upper))))))
+        return _power_of_two(shifted), r * (
+            b1 + r * (b2 + r * (b3 + r * (b4 + r * (b5 + r * (b6 + r * upper)))))
+        )
 
     return scaled64
 
@@ -129,7 +133,9 @@ def sigmoid(x):
 
 @overload(sigmoid, jit_options=_OPTIONS)
 def _sigmoid_overload(x):
-    zero, one = (np.float32(0), np.float32(1)) if _element(x) == types.float32 else (np.float64(0), np.float64(1))
+    zero, one = (
+        (np.float32(0), np.float32(1)) if _element(x) == types.float32 else (np.float64(0), np.float64(1))
+    )
 
     def implementation(x):
         return one / (one + exp(zero - x))

@@ -7,6 +7,8 @@ the sequence, the loop goes through it in segments, so that what is not saved ex
 import numpy as np
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 
 from associative_lstm.kernels import fused_loops
@@ -45,13 +47,28 @@ def sequence(
         keep = 0
     if h_0.shape[-1] != num_heads * c_0.shape[-1]:
         raise ValueError(f"h_0: expected a width of {num_heads * c_0.shape[-1]}, got {h_0.shape[-1]}")
-    output, h_n, c_n, _, cells = _sequence(
-        x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, activation == "tanh", reverse, keep
+    inputs = (
+        x,
+        h_0,
+        c_0,
+        weight_ih,
+        weight_hh,
+        bias,
+        permutations,
+        lengths,
+        activation == "tanh",
+        reverse,
+        keep,
     )
-    return output, h_n, c_n, cells if return_cells else None
+    if torch.compiler.is_compiling() or isinstance(x, FakeTensor):
+        results = _sequence_op(*inputs)
+    elif keep:
+        results = _Eager.apply(*inputs)  # the operator would do, but costs 0.2 ms more a call
+    else:
+        results = _sequence(*inputs)
+    return (*results[:3], results[4] if return_cells else None)
 
 
-@torch.library.custom_op("associative_lstm::sequence", mutates_args=())
 def _sequence(
     x: Tensor,
     h_0: Tensor,
@@ -106,7 +123,10 @@ def _sequence(
     return output, h, c, z, cells
 
 
-@_sequence.register_fake
+_sequence_op = torch.library.custom_op("associative_lstm::sequence", _sequence, mutates_args=())
+
+
+@_sequence_op.register_fake
 def _(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, smooth, reverse, keep):
     steps, batch, _ = x.shape
     return (
@@ -118,7 +138,6 @@ def _(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, smooth, re
     )
 
 
-@torch.library.custom_op("associative_lstm::sequence_backward", mutates_args=())
 def _sequence_backward(
     x: Tensor,
     h_0: Tensor,
@@ -222,7 +241,12 @@ def _sequence_backward(
     return [dx, dh, dc, d_ih, d_hh, d_bias]
 
 
-@_sequence_backward.register_fake
+_sequence_backward_op = torch.library.custom_op(
+    "associative_lstm::sequence_backward", _sequence_backward, mutates_args=()
+)
+
+
+@_sequence_backward_op.register_fake
 def _(x, h_0, c_0, weight_ih, weight_hh, bias, *rest):
     needed = rest[-1]
     need_x, _, _, need_ih, need_hh, need_bias = needed
@@ -244,16 +268,30 @@ def _save(ctx, inputs, output):
     ctx.set_materialize_grads(False)
 
 
-def _differentiate(ctx, d_output, d_h_n, d_c_n, _d_z, d_cells):
+def _differentiate(ctx, d_output, d_h_n, d_c_n, _d_z, d_cells, backward=_sequence_backward_op):
     *inputs, output, z, cells = ctx.saved_tensors
     needed = list(ctx.needs_input_grad[:6])
-    gradients = _sequence_backward(
-        *inputs, *ctx.options, output, z, cells, d_output, d_h_n, d_c_n, d_cells, needed
-    )
+    gradients = backward(*inputs, *ctx.options, output, z, cells, d_output, d_h_n, d_c_n, d_cells, needed)
     return *(d if need else None for d, need in zip(gradients, needed, strict=True)), *(None,) * 5
 
 
-_sequence.register_autograd(_differentiate, setup_context=_save)
+_sequence_op.register_autograd(_differentiate, setup_context=_save)
+
+
+class _Eager(torch.autograd.Function):
+    """The same two routines without the operator's dispatch."""
+
+    @staticmethod
+    def forward(ctx, *inputs):
+        output = _sequence(*inputs)
+        _save(ctx, inputs, output)
+        ctx.mark_non_differentiable(output[3])
+        return output
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, *gradients):
+        return _differentiate(ctx, *gradients, backward=_sequence_backward)
 
 
 def _again(x, h, c, weight_ih, weight_hh, bias, permutations, ends, smooth, reverse, first, last):
@@ -349,8 +387,8 @@ def _check(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths):
         raise ValueError(
             f"x: expected float32 or float64 of at least one step and item, got {x.dtype} {tuple(x.shape)}"
         )
-    if permutations.dtype != torch.int64 or permutations.min() < 0 or permutations.max() >= n:
-        raise ValueError(f"permutations: expected int64 indices from 0 to {n - 1}")
+    if permutations.dtype != torch.int64:  # the loops themselves refuse an index outside the memory
+        raise ValueError(f"permutations: expected int64, got {permutations.dtype}")
     if lengths is not None:
         fits = (
             lengths.shape == (batch,)

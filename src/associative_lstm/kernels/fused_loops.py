@@ -80,9 +80,7 @@ def forward(
         for k in range(count):
             b = start + k
             y_rows = y[k, :rows_h].reshape(rows_h // n, n)
-            forward_item(
-                z_rows[t - z_base, b], y_rows, c_rows[b], heads, smooth, indices, h_rows[b], work
-            )
+            forward_item(z_rows[t - z_base, b], y_rows, c_rows[b], heads, smooth, indices, h_rows[b], work)
             output_rows[t - base, b] = h_rows[b]
             if keep:
                 cells_rows[t - base, b] = c_rows[b]
@@ -125,7 +123,10 @@ def backward(
     copies, N = dc.shape[1], dc.shape[2]
     n, heads = N // 2, dh.shape[1] // N
     batch = dc.shape[0]
-    z_rows, dz_rows = z.reshape(z.shape[0], batch, 1 + 8 * heads, n), dz.reshape(dz.shape[0], batch, 1 + 8 * heads, n)
+    z_rows, dz_rows = (
+        z.reshape(z.shape[0], batch, 1 + 8 * heads, n),
+        dz.reshape(dz.shape[0], batch, 1 + 8 * heads, n),
+    )
     cells_rows = cells.reshape(cells.shape[0], batch, 2 * copies, n)
     start_rows, dc_rows = c_start.reshape(batch, 2 * copies, n), dc.reshape(batch, 2 * copies, n)
     d_cells_rows = d_cells.reshape(d_cells.shape[0], batch, 2 * copies, n)

@@ -1,7 +1,7 @@
 r"""One step of the Associative LSTM for one item of the batch, forward and backward, in compiled code.
 
-Everything is rows of n = N/2 numbers: a gate is one row; a key, an update, a read or a trace is two, its real half and
-then its imaginary half. An item's pre-activations ``z`` are 1 + 8 heads such rows, in the order of `rows.Rows`.
+Everything is rows of n = N/2 numbers: a gate is one row; a key, an update, a read or a trace is two, its real half
+and then its imaginary half. An item's pre-activations ``z`` are 1 + 8 heads such rows, in the order of `rows.Rows`.
 
 A step goes over the columns a vector at a time (`simd`), and over heads and copies inside, so that what belongs to a
 column stays in registers. Only a permutation mixes columns: P_s r is a gather from the row of r, and its transpose a
@@ -21,11 +21,9 @@ def _bound_scale(z, re, im, smooth):
     """scale such that bound(re, im) = scale (re, im): 1 / max(1, m), or tanh(m) / m if ``smooth``, m the modulus."""
     one = fill(z, 1.0)
     m = sqrt(re * re + im * im)
-    if smooth:
-        scale = select_greater(m, fill(z, 0.0), tanh(m) / m, one)
-    else:
-        scale = one / select_greater(one, m, one, m)
-    return scale
+    return (
+        select_greater(m, fill(z, 0.0), tanh(m) / m, one) if smooth else one / select_greater(one, m, one, m)
+    )
 
 
 @inline
@@ -61,7 +59,7 @@ def forward_item(z, y, c, heads, smooth, permutations, h, work):
     """
     copies, n = permutations.shape
     g_f, g_i, g_o = 0, 1, 1 + heads
-    r_i, r_o, u = 1 + 2 * heads, 1 + 4 * heads, 1 + 6 * heads
+    r_i, u = 1 + 2 * heads, 1 + 6 * heads
     in_key, out_key, v = 0, 2 * heads, 4 * heads
     mean = z.dtype.type(1) / z.dtype.type(copies)
 
@@ -87,7 +85,10 @@ def forward_item(z, y, c, heads, smooth, permutations, h, work):
             source = load_indices(permutations, s, j, n, z)
             c_re, c_im = forget * load(c, 2 * s, j, n), forget * load(c, 2 * s + 1, j, n)
             for head in range(heads):
-                k_re, k_im = gather(work, in_key + 2 * head, source), gather(work, in_key + 2 * head + 1, source)
+                k_re, k_im = (
+                    gather(work, in_key + 2 * head, source),
+                    gather(work, in_key + 2 * head + 1, source),
+                )
                 v_re, v_im = load(work, v + 2 * head, j, n), load(work, v + 2 * head + 1, j, n)
                 c_re = c_re + k_re * v_re - k_im * v_im
                 c_im = c_im + k_re * v_im + k_im * v_re
@@ -97,7 +98,10 @@ def forward_item(z, y, c, heads, smooth, permutations, h, work):
             q_re, q_im = fill(z, 0.0), fill(z, 0.0)
             for s in range(copies):
                 source = load_indices(permutations, s, j, n, z)
-                k_re, k_im = gather(work, out_key + 2 * head, source), gather(work, out_key + 2 * head + 1, source)
+                k_re, k_im = (
+                    gather(work, out_key + 2 * head, source),
+                    gather(work, out_key + 2 * head + 1, source),
+                )
                 c_re, c_im = load(c, 2 * s, j, n), load(c, 2 * s + 1, j, n)
                 q_re = q_re + k_re * c_re - k_im * c_im
                 q_im = q_im + k_re * c_im + k_im * c_re
@@ -117,7 +121,10 @@ def backward_item(z, c_before, c, dh, dc, heads, smooth, permutations, inverses,
     g_f, g_i, g_o = 0, 1, 1 + heads
     r_i, u = 1 + 2 * heads, 1 + 6 * heads
     in_key, out_key, v, dq = 0, 2 * heads, 4 * heads, 6 * heads
-    out_keys, d_keys = 8 * heads, (8 + 2 * copies) * heads  # of every copy; d_keys: 4 heads rows a copy, as the keys
+    out_keys, d_keys = (
+        8 * heads,
+        (8 + 2 * copies) * heads,
+    )  # of every copy; d_keys: 4 heads rows a copy, as the keys
     one = z.dtype.type(1)
     mean = one / z.dtype.type(copies)
 
@@ -134,7 +141,10 @@ def backward_item(z, c_before, c, dh, dc, heads, smooth, permutations, inverses,
             q_re, q_im = fill(z, 0.0), fill(z, 0.0)
             for s in range(copies):
                 source = load_indices(permutations, s, j, n, z)
-                k_re, k_im = gather(work, out_key + 2 * head, source), gather(work, out_key + 2 * head + 1, source)
+                k_re, k_im = (
+                    gather(work, out_key + 2 * head, source),
+                    gather(work, out_key + 2 * head + 1, source),
+                )
                 key = out_keys + 2 * (s * heads + head)
                 store(work, key, j, n, k_re)
                 store(work, key + 1, j, n, k_im)
@@ -173,7 +183,9 @@ def backward_item(z, c_before, c, dh, dc, heads, smooth, permutations, inverses,
                 v_re, v_im = load(work, v + 2 * head, j, n), load(work, v + 2 * head + 1, j, n)
                 store(work, d_key + in_key + 2 * head, j, n, v_re * dc_re + v_im * dc_im)
                 store(work, d_key + in_key + 2 * head + 1, j, n, v_re * dc_im - v_im * dc_re)
-            d_forget = d_forget + load(c_before, 2 * s, j, n) * dc_re + load(c_before, 2 * s + 1, j, n) * dc_im
+            d_forget = (
+                d_forget + load(c_before, 2 * s, j, n) * dc_re + load(c_before, 2 * s + 1, j, n) * dc_im
+            )
             store(dc, 2 * s, j, n, dc_re)
             store(dc, 2 * s + 1, j, n, dc_im)
         forget = load(z, g_f, j, n)
@@ -183,7 +195,10 @@ def backward_item(z, c_before, c, dh, dc, heads, smooth, permutations, inverses,
             dv_re, dv_im = fill(z, 0.0), fill(z, 0.0)
             for s in range(copies):
                 source = load_indices(permutations, s, j, n, z)
-                k_re, k_im = gather(work, in_key + 2 * head, source), gather(work, in_key + 2 * head + 1, source)
+                k_re, k_im = (
+                    gather(work, in_key + 2 * head, source),
+                    gather(work, in_key + 2 * head + 1, source),
+                )
                 dc_re, dc_im = load(dc, 2 * s, j, n), load(dc, 2 * s + 1, j, n)
                 dv_re = dv_re + k_re * dc_re + k_im * dc_im
                 dv_im = dv_im + k_re * dc_im - k_im * dc_re

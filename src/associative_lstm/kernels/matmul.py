@@ -30,11 +30,13 @@ def pack(w, width):
     """W ``(depth, columns)`` as panels ``(panels, depth, width)``, the last one filled up with zeros."""
     depth, columns = w.shape
     panels = -(-columns // width)
-    packed = np.zeros((panels, depth, width), w.dtype)
+    packed = np.empty((panels, depth, width), w.dtype)
     for p in range(panels):
+        filled = min(width, columns - p * width)
         for k in range(depth):
-            for lane in range(min(width, columns - p * width)):
+            for lane in range(filled):
                 packed[p, k, lane] = w[k, p * width + lane]
+            packed[p, k, filled:] = 0
     return packed
 
 

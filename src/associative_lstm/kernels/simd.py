@@ -145,7 +145,9 @@ def gather(typingctx, array, row, indices):
         vector = ir.VectorType(element, lanes)
         all_lanes = ir.Constant(ir.VectorType(ir.IntType(1), lanes), [ir.IntType(1)(1)] * lanes)
         name = f"llvm.masked.gather.{_suffix(vector)}.v{lanes}p0"
-        return _call(builder, name, vector, pointers, ir.IntType(32)(size), all_lanes, ir.Constant(vector, None))
+        return _call(
+            builder, name, vector, pointers, ir.IntType(32)(size), all_lanes, ir.Constant(vector, None)
+        )
 
     return Vector(array.dtype, indices.lanes)(array, types.intp, indices), codegen
 
@@ -175,6 +177,7 @@ def _arithmetic(instruction):
 @intrinsic
 def spread(typingctx, number, vector):
     """A vector like ``vector`` with ``number`` in all lanes."""
+
     def codegen(context, builder, signature, args):
         return _splat(builder, context.cast(builder, args[0], number, vector.element), vector.lanes)
 

@@ -14,6 +14,7 @@ from associative_lstm.nn.base import (
     check_input,
     check_positive_int,
     check_state,
+    float_precision,
 )
 
 State = tuple[Tensor, Tensor]
@@ -225,7 +226,7 @@ class AssociativeLSTM(AssociativeBase):
         h_n: list[Tensor] = []
         c_n: list[Tensor] = []
         cells: list[Tensor] = []
-        with torch.autocast(x.device.type, enabled=False):
+        with float_precision(x):
             x = x.to(weight.dtype)
             for k, suffix in enumerate(self._suffixes):
                 h_0, c_0 = (
@@ -257,7 +258,7 @@ class AssociativeLSTM(AssociativeBase):
                     outputs = []
                     if self.dropout and k + 1 < len(self._suffixes):
                         x = nn.functional.dropout(x, self.dropout, self.training)
-        return x, torch.stack(h_n), torch.stack(c_n), torch.stack(cells) if return_cells else None
+        return x, _stack(h_n), _stack(c_n), _stack(cells) if return_cells else None
 
     def _initial_state(self, suffix: str, batch: int) -> State:
         weight = self.weight_ih_l0
@@ -336,6 +337,12 @@ class AssociativeLSTM(AssociativeBase):
                 for key in (rows.input_key, rows.output_key):
                     bias[key.start : key.start + width] = 20.0  # tanh(20) is 1 in float64
         return layer
+
+
+def _stack(tensors: list[Tensor]) -> Tensor:
+    return (
+        torch.stack(tensors) if len(tensors) > 1 else tensors[0].unsqueeze(0)
+    )  # a view: no copy in the usual case
 
 
 def _batch_of_one(name: str, state: Tensor, dimensions: int) -> Tensor:

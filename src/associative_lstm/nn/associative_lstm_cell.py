@@ -4,7 +4,13 @@ import torch
 from torch import Tensor, nn
 
 from associative_lstm.kernels import reference
-from associative_lstm.nn.base import AssociativeBase, AssociativeLSTMState, check_input, check_state
+from associative_lstm.nn.base import (
+    AssociativeBase,
+    AssociativeLSTMState,
+    check_input,
+    check_state,
+    float_precision,
+)
 
 
 class AssociativeLSTMCell(AssociativeBase):
@@ -86,7 +92,7 @@ class AssociativeLSTMCell(AssociativeBase):
             h, c = state
             check_state("h", h, (batch, self.read_size), self.weight_ih)
             check_state("c", c, (batch, self.num_copies, self.hidden_size), self.weight_ih)
-        with torch.autocast(x.device.type, enabled=False):
+        with float_precision(x):
             x = x.to(self.weight_ih.dtype)
             z = nn.functional.linear(x, self.weight_ih, self.bias)
             z = z + reference.recurrent(h, self.weight_hh, self.rows.total)

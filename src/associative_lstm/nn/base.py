@@ -1,5 +1,6 @@
 """What the Associative LSTM's cell and layer share: options, their checks, parameters and initialisation."""
 
+import contextlib
 import math
 from typing import Any, NamedTuple
 
@@ -167,3 +168,10 @@ def check_state(name: str, state: Tensor, shape: tuple[int, ...], weight: Tensor
         raise ValueError(f"{name}: expected {weight.dtype}, the type of the weights, got {state.dtype}")
     if state.device != weight.device:
         raise ValueError(f"{name}: expected a tensor on {weight.device}, got one on {state.device}")
+
+
+def float_precision(x: Tensor) -> contextlib.AbstractContextManager:
+    """Switches autocast off: a memory that is summed up over many steps wants the weights' own precision."""
+    if torch.is_autocast_enabled(x.device.type):
+        return torch.autocast(x.device.type, enabled=False)
+    return contextlib.nullcontext()
