@@ -12,11 +12,12 @@ from associative_lstm.kernels.unitary import SMALLEST_MODULUS
 
 
 @inline
-def _turn(out, z, cos, sin, sign):
-    """``out = exp(sign * i angle) z``."""
+def _turn(out, z, cos, sin, forth):
+    """``out = exp(i angle) z``, or if not ``forth`` back by the same angle."""
     half = cos.shape[0]
     for j in range(half):
-        re, im, s = z[j], z[half + j], sign * sin[j]
+        re, im = z[j], z[half + j]
+        s = sin[j] if forth else -sin[j]
         out[j] = cos[j] * re - s * im
         out[half + j] = s * re + cos[j] * im
 
@@ -29,6 +30,7 @@ def _forward(start, stop, u, h_0, transposed, cos, sin, bias, smallest, output, 
     """
     T, K, half = u.shape[0], transposed.shape[0], bias.shape[0]
     turning = cos.shape[0] > 0
+    zero = bias.dtype.type(0)
     for t in range(T):
         keep = t if z.shape[0] == T else 0
         h = h_0[start:stop] if t == 0 else output[t - 1, start:stop]
@@ -38,19 +40,19 @@ def _forward(start, stop, u, h_0, transposed, cos, sin, bias, smallest, output, 
             if turning:
                 turned = a[k, keep, start:stop]
                 for b in range(start, stop):
-                    _turn(turned[b - start], h[b - start], cos[t, b, k], sin[t, b, k], 1)
+                    _turn(turned[b - start], h[b - start], cos[t, b, k], sin[t, b, k], True)
             product[:] = 0
             add_products(product, transposed[k], turned)
             h = product
         for b in range(start, stop):
             if turning:
-                _turn(a[K, keep, b], product[b - start], cos[t, b, K], sin[t, b, K], 1)
+                _turn(a[K, keep, b], product[b - start], cos[t, b, K], sin[t, b, K], True)
                 product[b - start, :] = a[K, keep, b]
             for j in range(half):
                 re = product[b - start, j] + u[t, b, j]
                 im = product[b - start, half + j] + u[t, b, half + j]
                 r = max(math.sqrt(re * re + im * im), smallest)
-                scale = max(r + bias[j], 0 * r) / r
+                scale = max(r + bias[j], zero) / r
                 product[b - start, j], product[b - start, half + j] = re, im
                 output[t, b, j], output[t, b, half + j] = scale * re, scale * im
 
@@ -76,6 +78,7 @@ def _backward(
     """``carry`` comes in as zero, holds the gradient of h_{t-1} between steps, and goes out as that of h_0."""
     T, K, half = z.shape[0], matrices.shape[0], bias.shape[0]
     turning = cos.shape[0] > 0
+    zero = bias.dtype.type(0)
     for t in range(T - 1, -1, -1):
         for b in range(start, stop):
             for j in range(half):
@@ -85,11 +88,11 @@ def _backward(
                 r = max(modulus, smallest)
                 along = (g_re * re + g_im * im) / r  # in the direction of z: what reaches the modulus
                 active = r + bias[j] > 0
-                scale = (r + bias[j]) / r if active else 0 * r
-                shrink = bias[j] * along / (r * r) if active and modulus > smallest else 0 * r
+                scale = (r + bias[j]) / r if active else zero
+                shrink = bias[j] * along / (r * r) if active and modulus > smallest else zero
                 grad_u[t, b, j] = scale * g_re - shrink * re
                 grad_u[t, b, half + j] = scale * g_im - shrink * im
-                grad_bias[b, j] += along if active else 0 * r
+                grad_bias[b, j] += along if active else zero
         grad_z = grad_u[t]
         if turning:
             for b in range(start, stop):
@@ -97,7 +100,7 @@ def _backward(
                     grad_angles[t, b, K, j] = (
                         grad_z[b, half + j] * a[K, t, b, j] - grad_z[b, j] * a[K, t, b, half + j]
                     )
-                _turn(grad_products[K - 1, t, b], grad_z[b], cos[t, b, K], sin[t, b, K], -1)
+                _turn(grad_products[K - 1, t, b], grad_z[b], cos[t, b, K], sin[t, b, K], False)
         else:
             grad_products[K - 1, t, start:stop] = grad_z[start:stop]
         for k in range(K - 1, -1, -1):
@@ -109,7 +112,7 @@ def _backward(
                         grad_angles[t, b, k, j] = (
                             carry[b, half + j] * a[k, t, b, j] - carry[b, j] * a[k, t, b, half + j]
                         )
-                    _turn(carry[b], carry[b], cos[t, b, k], sin[t, b, k], -1)
+                    _turn(carry[b], carry[b], cos[t, b, k], sin[t, b, k], False)
             if k > 0:
                 grad_products[k - 1, t, start:stop] = carry[start:stop]
 

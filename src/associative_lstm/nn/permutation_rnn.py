@@ -5,39 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from associative_lstm.kernels import BACKENDS, permuted_sums
 from associative_lstm.nn._recurrent import RecurrentNetwork
-
-
-class _Reorder(torch.autograd.Function):
-    """``x[:, order]``; the gradient is ``grad[:, inverse]``, which is faster than a general scatter."""
-
-    @staticmethod
-    def forward(x: Tensor, order: Tensor, inverse: Tensor) -> Tensor:
-        return x.index_select(1, order)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(inputs[1], inputs[2])
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        order, inverse = ctx.saved_tensors
-        return _Reorder.apply(grad, inverse, order), None, None
-
-
-def powers(permutation: Tensor, count: int) -> Tensor:
-    """Column t - 1 is the order of P^t, for t from 1 to ``count``, found by doubling.
-
-    >>> powers(torch.tensor([1, 2, 0]), 4)
-    tensor([[1, 2, 0, 1],
-            [2, 0, 1, 2],
-            [0, 1, 2, 0]])
-    """
-    found = permutation.unsqueeze(1)
-    while (done := found.shape[1]) < count:
-        more = found[:, : count - done].index_select(0, found[:, -1])  # P^(t + done) h = P^t P^done h
-        found = torch.cat([found, more], dim=1)
-    return found
+from associative_lstm.nn.base import check_choice
 
 
 class PermutationRNN(RecurrentNetwork):
@@ -46,15 +16,17 @@ class PermutationRNN(RecurrentNetwork):
     .. math::
         h_t = P h_{t-1} + W x_t + b
 
-    Only W, b and, where it is learned, h_0 are parameters: P is drawn once and saved with the module. There
-    is no loop over time: in coordinates that turn with the sequence, :math:`g_t = P^{-t} h_t`, the recurrence
-    is the cumulative sum :math:`g_t = g_{t-1} + P^{-t} (W x_t + b)`.
+    Only W, b and, where it is learned, h_0 are parameters: P is drawn once and saved with the module. Nothing
+    in the recurrence is multiplied. In coordinates that turn with the sequence, :math:`g_t = P^{-t} h_t`, it is
+    the cumulative sum :math:`g_t = g_{t-1} + P^{-t} (W x_t + b)`, which the reference computes without a loop
+    over time.
 
     Args:
         input_size: the number n of features of ``x``.
         hidden_size: N_h.
         batch_first: ``x`` and ``output`` are ``(B, T, ...)``.
         learn_initial_state: h_0 is a parameter, instead of zero.
+        backend: ``"fused"`` (compiled, CPU), ``"reference"``, or ``"auto"``. The numbers are the same.
 
     Inputs: ``x`` of shape ``(T, B, input_size)``, and optionally the state ``h``, ``(B, hidden_size)``.
 
@@ -82,10 +54,13 @@ class PermutationRNN(RecurrentNetwork):
         *,
         batch_first: bool = False,
         learn_initial_state: bool = False,
+        backend: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, hidden_size, batch_first=batch_first)
+        check_choice("backend", backend, BACKENDS)
+        self.backend = backend
         factory: dict[str, Any] = {"device": device, "dtype": dtype}
         self.weight = torch.nn.Parameter(torch.empty(hidden_size, input_size, **factory))
         self.bias = torch.nn.Parameter(torch.empty(hidden_size, **factory))
@@ -107,14 +82,6 @@ class PermutationRNN(RecurrentNetwork):
         return parts[0]
 
     def _sequence(self, x: Tensor, parts: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
-        (h_0,) = parts
-        T, B, H = len(x), x.shape[1], self.hidden_size
-        steps = torch.arange(T, device=x.device)
-        # h_t[j] = g_t[p_t[j]] with p_t the order of P^t, g with time last (where a cumulative sum is fast)
-        forth = (powers(self.permutation, T) * T + steps).T.flatten()
-        back = torch.empty_like(forth).scatter_(0, forth, torch.arange(T * H, device=x.device))
-        u = torch.nn.functional.linear(x.transpose(0, 1), self.weight, self.bias)
-        turned = _Reorder.apply(u.reshape(B, T * H), back, forth).view(B, H, T)
-        g = turned.cumsum(2) + h_0.unsqueeze(2)
-        h = _Reorder.apply(g.view(B, T * H), forth, back).view(B, T, H).transpose(0, 1)
-        return h, [h[-1]]
+        u = torch.nn.functional.linear(x, self.weight, self.bias)
+        output = permuted_sums.sequence(u, parts[0], self.permutation, self.backend)
+        return output, [output[-1]]

@@ -1,0 +1,67 @@
+r"""The permutation RNN's recurrence, compiled. A step is a permuted addition, so one pass over the data is all.
+
+The gradient is the same recurrence backwards in time with the inverse permutation,
+:math:`\partial u_t = P^{-1} \partial u_{t+1} + \partial h_t`, so that it can be differentiated again.
+"""
+
+import torch
+from torch import Tensor
+
+from associative_lstm.kernels.runtime import announce_compilation, jit, over_batch
+
+
+@jit
+def _run(start, stop, u, h_0, order, backwards, output):
+    T, H = u.shape[0], u.shape[2]
+    for s in range(T):
+        t = T - 1 - s if backwards else s
+        before = t + 1 if backwards else t - 1
+        for b in range(start, stop):
+            h = h_0[b] if s == 0 else output[before, b]
+            for j in range(H):
+                output[t, b, j] = h[order[j]] + u[t, b, j]
+
+
+@torch.library.custom_op("associative_lstm::permuted_sums", mutates_args=())
+def permuted_sums(u: Tensor, h_0: Tensor, permutation: Tensor, backwards: bool) -> Tensor:
+    """h_t from h_{t-1}, or if ``backwards`` from h_{t+1}, for all t; see `permuted_sums.sequence`."""
+    _, B, H = u.shape
+    if u.dtype not in (torch.float32, torch.float64) or u.device.type != "cpu":
+        raise ValueError(f"u: expected float32 or float64 on the CPU, got {u.dtype} on {u.device}")
+    if tuple(h_0.shape) != (B, H) or h_0.dtype != u.dtype or h_0.device != u.device:
+        raise ValueError(
+            f"h_0: expected {(B, H)}, {u.dtype}, got {tuple(h_0.shape)}, {h_0.dtype} on {h_0.device}"
+        )
+    if tuple(permutation.shape) != (H,) or permutation.dtype != torch.int64:
+        raise ValueError(
+            f"permutation: expected {H} int64, got {tuple(permutation.shape)} {permutation.dtype}"
+        )
+    if permutation.min() < 0 or permutation.max() >= H:
+        raise ValueError(f"permutation: expected the numbers 0 to {H - 1}, got others")
+    output = torch.empty(u.shape, dtype=u.dtype)
+    arrays = (tensor.contiguous().numpy() for tensor in (u, h_0, permutation))
+    with announce_compilation("permutation RNN", str(u.dtype)):
+        over_batch(_run, B, *arrays, backwards, output.numpy())
+    return output
+
+
+@permuted_sums.register_fake
+def _(u, h_0, permutation, backwards):
+    return u.new_empty(u.shape)
+
+
+def _save(ctx, inputs, output):
+    ctx.save_for_backward(inputs[2])
+    ctx.backwards = inputs[3]
+
+
+def _differentiate(ctx, grad):
+    (permutation,) = ctx.saved_tensors
+    inverse = torch.empty_like(permutation)
+    inverse[permutation] = torch.arange(len(permutation), device=permutation.device)
+    grad_u = permuted_sums(grad, torch.zeros_like(grad[0]), inverse, not ctx.backwards)
+    grad_h_0 = grad_u[-1 if ctx.backwards else 0].index_select(1, inverse)
+    return grad_u, grad_h_0, None, None
+
+
+permuted_sums.register_autograd(_differentiate, setup_context=_save)
