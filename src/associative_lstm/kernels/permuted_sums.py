@@ -42,5 +42,5 @@ def sequence(u: Tensor, h_0: Tensor, permutation: Tensor, backend: str = "auto")
     if path == "fused":
         from associative_lstm.kernels.permuted_sums_fused import permuted_sums
 
-        return permuted_sums(u, h_0, permutation, False)
+        return permuted_sums(u, h_0, permutation)
     return cumulative(u, h_0, permutation)

@@ -4,6 +4,9 @@ The gradient is the same recurrence backwards in time with the inverse permutati
 :math:`\partial u_t = P^{-1} \partial u_{t+1} + \partial h_t`, so that it can be differentiated again.
 """
 
+from typing import Any
+
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,13 +21,20 @@ def _run(start, stop, u, h_0, order, backwards, output):
         before = t + 1 if backwards else t - 1
         for b in range(start, stop):
             h = h_0[b] if s == 0 else output[before, b]
+            u_t, h_t = u[t, b], output[t, b]
             for j in range(H):
-                output[t, b, j] = h[order[j]] + u[t, b, j]
+                h_t[j] = h[order[j]] + u_t[j]
 
 
-@torch.library.custom_op("associative_lstm::permuted_sums", mutates_args=())
-def permuted_sums(u: Tensor, h_0: Tensor, permutation: Tensor, backwards: bool) -> Tensor:
-    """h_t from h_{t-1}, or if ``backwards`` from h_{t+1}, for all t; see `permuted_sums.sequence`."""
+# Defined and differentiated by hand: with `custom_op` and its autograd, as much time would go into the call as into
+# everything else.
+torch.library.define(
+    "associative_lstm::permuted_sums", "(Tensor u, Tensor h_0, Tensor permutation, bool backwards) -> Tensor"
+)
+
+
+@torch.library.impl("associative_lstm::permuted_sums", "cpu")
+def _operator(u: Tensor, h_0: Tensor, permutation: Tensor, backwards: bool) -> Tensor:
     _, B, H = u.shape
     if u.dtype not in (torch.float32, torch.float64) or u.device.type != "cpu":
         raise ValueError(f"u: expected float32 or float64 on the CPU, got {u.dtype} on {u.device}")
@@ -36,32 +46,44 @@ def permuted_sums(u: Tensor, h_0: Tensor, permutation: Tensor, backwards: bool) 
         raise ValueError(
             f"permutation: expected {H} int64, got {tuple(permutation.shape)} {permutation.dtype}"
         )
-    if permutation.min() < 0 or permutation.max() >= H:
+    least, most = torch.aminmax(permutation)
+    if least < 0 or most >= H:
         raise ValueError(f"permutation: expected the numbers 0 to {H - 1}, got others")
     output = torch.empty(u.shape, dtype=u.dtype)
-    arrays = (tensor.contiguous().numpy() for tensor in (u, h_0, permutation))
+    order = permutation.contiguous().numpy().view(np.uint64)  # without a sign, none is looked for in the loop
     with announce_compilation("permutation RNN", str(u.dtype)):
-        over_batch(_run, B, *arrays, backwards, output.numpy())
+        over_batch(
+            _run, B, u.contiguous().numpy(), h_0.contiguous().numpy(), order, backwards, output.numpy()
+        )
     return output
 
 
-@permuted_sums.register_fake
+@torch.library.register_fake("associative_lstm::permuted_sums")
 def _(u, h_0, permutation, backwards):
     return u.new_empty(u.shape)
 
 
-def _save(ctx, inputs, output):
-    ctx.save_for_backward(inputs[2])
-    ctx.backwards = inputs[3]
+class _PermutedSums(torch.autograd.Function):
+    @staticmethod
+    def forward(u: Tensor, h_0: Tensor, permutation: Tensor, backwards: bool) -> Tensor:
+        return torch.ops.associative_lstm.permuted_sums.default(u, h_0, permutation, backwards)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(inputs[2])
+        ctx.backwards = inputs[3]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
+        (permutation,) = ctx.saved_tensors
+        inverse = torch.empty_like(permutation)
+        inverse[permutation] = torch.arange(len(permutation), device=permutation.device)
+        grad_u = _PermutedSums.apply(grad, torch.zeros_like(grad[0]), inverse, not ctx.backwards)
+        if not ctx.needs_input_grad[1]:
+            return grad_u, None, None, None
+        return grad_u, grad_u[-1 if ctx.backwards else 0].index_select(1, inverse), None, None
 
 
-def _differentiate(ctx, grad):
-    (permutation,) = ctx.saved_tensors
-    inverse = torch.empty_like(permutation)
-    inverse[permutation] = torch.arange(len(permutation), device=permutation.device)
-    grad_u = permuted_sums(grad, torch.zeros_like(grad[0]), inverse, not ctx.backwards)
-    grad_h_0 = grad_u[-1 if ctx.backwards else 0].index_select(1, inverse)
-    return grad_u, grad_h_0, None, None
-
-
-permuted_sums.register_autograd(_differentiate, setup_context=_save)
+def permuted_sums(u: Tensor, h_0: Tensor, permutation: Tensor, backwards: bool = False) -> Tensor:
+    """h_t from h_{t-1}, or if ``backwards`` from h_{t+1}, for all t; see `permuted_sums.sequence`."""
+    return _PermutedSums.apply(u, h_0, permutation, backwards)

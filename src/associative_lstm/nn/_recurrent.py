@@ -53,11 +53,11 @@ class RecurrentNetwork(torch.nn.Module):
         like = next(self.parameters())
         parts = []
         for name, shape in self._state_shapes().items():
-            part = getattr(self, f"{name}_0") if self.learn_initial_state else like.new_zeros(shape)
-            part = part.unsqueeze(self.batch_dim)
-            sizes = [-1] * part.dim()
-            sizes[self.batch_dim] = batch_size
-            parts.append(part.expand(sizes))
+            whole = (*shape[: self.batch_dim], batch_size, *shape[self.batch_dim :])
+            if self.learn_initial_state:
+                parts.append(self.get_parameter(f"{name}_0").unsqueeze(self.batch_dim).expand(whole))
+            else:
+                parts.append(like.new_zeros(whole))
         return parts
 
     def forward(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
