@@ -117,6 +117,7 @@ _AT_LEAST_ONE = [
     "threads",
 ]
 _LARGEST = 2**31 - 1
+_AT_MOST = {"batch_size": 10_000, "window": 1_000_000, "layers": 1000, "threads": 1024}
 
 
 def nearest(name: object, known: Mapping[str, Any] | list[str]) -> str:
@@ -150,8 +151,8 @@ def _checked(key: str, value: Any) -> Any:
         value = float(value)
     if type(value) is not kind:
         raise ValueError(f"{key} must be {_NAMES[kind]}, got {value!r}")
-    if kind is int and abs(value) > _LARGEST:
-        raise ValueError(f"{key} must be at most {_LARGEST}, got {value}")
+    if kind is int and value > (largest := _AT_MOST.get(key, _LARGEST)):
+        raise ValueError(f"{key} must be at most {largest}, got {value}")
     if key in _AT_LEAST_ONE and value < 1:
         raise ValueError(f"{key} must be at least 1, got {value}")
     if key == "seed" and value < 0:

@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 from associative_lstm import nn as networks
 from associative_lstm.lab.config import Config
+from associative_lstm.lab.files import RunError
 from associative_lstm.lab.tasks.base import Task
 
 _CLASSES = {
@@ -77,6 +78,18 @@ def build_model(config: Config, task: Task) -> SequenceModel:
     >>> count_parameters(model)
     5642
     """
+    try:
+        return _build(config, task)
+    except (
+        RuntimeError,
+        MemoryError,
+        OverflowError,
+    ) as error:  # PyTorch: too little memory is a RuntimeError
+        reason = (str(error).splitlines() or [""])[0]
+        raise RunError(f"the network is too large for this machine: {reason}") from error
+
+
+def _build(config: Config, task: Task) -> SequenceModel:
     network = getattr(networks, _CLASSES[config.model])
     options: dict[str, Any] = {"learn_initial_state": config.learn_initial_state}
     for key in ("copies", "heads", "key_init", "forget_bias", "recurrent_update"):

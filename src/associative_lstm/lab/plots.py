@@ -41,11 +41,9 @@ def labels_of(configs: Sequence[Config]) -> list[str]:
     for key in ("key_init", "forget_bias", "learning_rate", "batch_size", "seed"):
         if len(set(labels)) == len(labels):
             break
-        alike = {label for label in labels if labels.count(label) > 1}
-        values = [getattr(config, key) for config in configs]
-        for k, label in enumerate(labels):
-            its = {value for value, other in zip(values, labels, strict=True) if other == label}
-            if label in alike and len(its) > 1:
+        before, values = list(labels), [getattr(config, key) for config in configs]
+        for k, label in enumerate(before):
+            if len({value for value, other in zip(values, before, strict=True) if other == label}) > 1:
                 labels[k] = f"{label}, {key.replace('_', ' ')} {values[k]}"
     return labels
 

@@ -6,11 +6,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from lightning_fabric import Fabric
 
 from associative_lstm.lab.checkpoint import (
     export_weights,
@@ -21,7 +19,7 @@ from associative_lstm.lab.checkpoint import (
 )
 from associative_lstm.lab.config import Config
 from associative_lstm.lab.files import Interrupted, RunError
-from associative_lstm.lab.runlog import RunLog
+from associative_lstm.lab.runlog import RunLog, read_config
 from associative_lstm.lab.trainer import Trainer, make_fabric
 
 WEIGHTS = "model.safetensors"
@@ -57,8 +55,14 @@ def train(config: Config, folder: str | Path, *, show: Show | None = None) -> Pa
     [10, 20]
     """
     fabric = make_fabric()
-    log = RunLog(folder, config) if fabric.is_global_zero else None
-    return _run(fabric, log, config, Path(folder), show)
+    trainer = Trainer(
+        config, fabric
+    )  # before the folder is touched: what cannot be trained leaves nothing behind
+    with RunLog(folder, config) if fabric.is_global_zero else nullcontext() as log:
+        if log is not None:
+            log.start()
+        _loop(trainer, log, Path(folder), None, 0.0, show)
+    return Path(folder)
 
 
 def resume(
@@ -69,51 +73,27 @@ def resume(
     ``steps`` makes the run longer. A damaged checkpoint is named through ``say``.
     """
     fabric = make_fabric()
-    log = RunLog(folder) if fabric.is_global_zero else None
-    config = fabric.broadcast(log.config if log else None)
-    assert config is not None
-    if steps is not None and steps != config.steps:
-        if steps < config.steps:
-            if log:
-                log.close()
+    with RunLog(folder) if fabric.is_global_zero else nullcontext() as log:
+        config = fabric.broadcast(log.config if log is not None else None)
+        assert config is not None
+        if steps is not None and steps < config.steps:
             raise RunError(f"steps can be raised, not lowered: the run has {config.steps}, got {steps}")
-        config = dataclasses.replace(config, steps=steps)
-    return _run(fabric, log, config, Path(folder), show, resume_with=say)
+        config = dataclasses.replace(config, steps=steps or config.steps)
+        trainer = Trainer(config, fabric)
+        last_good, seconds = _restore(trainer, log, say)
+        if log is not None and log.config != config:
+            log.reconfigure(config)
+        _loop(trainer, log, Path(folder), last_good, seconds, show)
+    return Path(folder)
 
 
 def is_done(folder: str | Path) -> bool:
     """Whether the run in ``folder`` has made all its steps."""
-    from associative_lstm.lab.runlog import read_config
-
     path = Path(folder)
     if not (path / WEIGHTS).is_file():
         return False
     checkpoints = find_checkpoints(path)
     return bool(checkpoints) and step_of(checkpoints[0]) >= read_config(path).steps
-
-
-def _run(
-    fabric: Fabric,
-    log: RunLog | None,
-    config: Config,
-    folder: Path,
-    show: Show | None,
-    resume_with: Say | None = None,
-) -> Path:
-    try:
-        trainer = Trainer(config, fabric)
-        last_good, seconds = None, 0.0
-        if resume_with is not None:
-            last_good, seconds = _restore(trainer, log, resume_with)
-            if log is not None and log.config != config:
-                log.reconfigure(config)
-        elif log is not None:
-            log.start()
-        _loop(trainer, log, folder, last_good, seconds, show)
-    finally:
-        if log is not None:
-            log.close()
-    return folder
 
 
 def _restore(trainer: Trainer, log: RunLog | None, say: Say) -> tuple[Path | None, float]:

@@ -75,6 +75,6 @@ def progress_bar(label: str, total: int) -> Iterator[Callable[[], None]]:
         BarColumn(bar_width=24),
         TimeRemainingColumn(compact=True),
     )
-    with Progress(*columns, console=errors, transient=True) as progress:
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
         line = progress.add_task(label, total=total)
         yield lambda: progress.advance(line)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
@@ -94,17 +95,17 @@ def compare(
     chosen = [run for run in runs if seed is None or read_config(run).seed == seed]
     if not chosen:
         raise RunError(f"none of these runs has seed {seed}")
+    configs = [read_config(run) for run in chosen]
     logs = [read_log(run) for run in chosen]
     for run, log in zip(chosen, logs, strict=True):
         if not log:
             raise RunError(f"{run} has no line in its log yet")
     plot_runs(chosen, out)
-    configs = [read_config(run) for run in chosen]
-    table = Table("network", "steps", "last cost", "lowest cost", "seconds", "run", title=configs[0].task)
-    for column in table.columns[1:5]:
+    table = Table(configs[0].task, "steps", "last cost", "lowest cost", "seconds", box=SIMPLE)
+    for column in table.columns[1:]:
         column.justify = "right"
     key = "answer" if "answer" in logs[0][-1] else "cost"
-    for run, label, log in zip(chosen, labels_of(configs), logs, strict=True):
+    for label, log in zip(labels_of(configs), logs, strict=True):
         seconds = log[-1]["seconds"]
         table.add_row(
             label,
@@ -112,7 +113,6 @@ def compare(
             f"{log[-1][key]:.4f}",
             f"{min(line[key] for line in log):.4f}",
             "?" if seconds is None else f"{seconds:,.0f}",
-            str(run),
         )
     console.print(table)
     console.print(f"cost in bits{' on the answer' if key == 'answer' else ''}; written: {out}")

@@ -1,0 +1,136 @@
+"""`alstm demo`: what the memory does, in about two minutes."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.box import SIMPLE
+from rich.console import Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from associative_lstm.lab.commands.common import console, errors
+
+_NAMES = {"associative-lstm": "Associative LSTM", "lstm": "LSTM"}
+_CURVE = 30
+_COLOURS = {"associative-lstm": "blue", "lstm": "dark_orange"}
+_INTRODUCTION = """\
+Two networks with 128 units each read text like this, one character at a time:
+
+    s(ml,a),s(qc,n),q(ml)[bold green]a.[/]
+
+and must say the green characters before they come: which value was stored under the name asked for?"""
+
+
+def demo(
+    steps: Annotated[int, typer.Option(help="Minibatches for each network.", min=1)] = 12_000,
+    out: Annotated[Path | None, typer.Option(help="A new folder (default: a new one in runs/).")] = None,
+    seed: Annotated[int, typer.Option(help="Decides weights and data.", min=0)] = 0,
+) -> None:
+    """Train the Associative LSTM and the LSTM side by side on variable assignment, and ask both the same questions.
+
+    Example: alstm demo
+    """
+    from associative_lstm.lab.demo import ask, demo_configs, train_side_by_side
+    from associative_lstm.lab.files import RunError
+    from associative_lstm.lab.plots import plot_runs
+
+    folder = out or next(p for k in range(1, 10_000) if not (p := Path("runs") / f"demo-{k}").exists())
+    if folder.exists() and any(folder.iterdir()):
+        raise RunError(f"{folder} is not empty: choose another folder")
+    console.print(_INTRODUCTION)
+    console.print()
+    started = time.monotonic()
+    board = _Board(steps)
+    with Live(board.picture(), console=errors, refresh_per_second=4, transient=False) as live:
+
+        def show(name: str, progress: Any) -> None:
+            board.update(name, progress)
+            live.update(board.picture())
+
+        folders = train_side_by_side(demo_configs(steps, seed), folder, show, board.say)
+    picture = folder / "demo.png"
+    plot_runs(list(folders.values()), picture)
+    queries = ask(folders, count=8, seed=seed)
+    console.print(_measured(folders, seed))
+    console.print(_answered(queries))
+    console.print(
+        f"{time.monotonic() - started:.0f} seconds; ask further questions with: alstm sample {folders['lstm']}"
+    )
+    console.print(f"learning curves: {picture}")
+    console.print(f"runs: {folder}")
+
+
+class _Board:
+    """What the networks have come to: a row each, with the cost so far as a small curve."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+        nan = float("nan")
+        self._latest: dict[str, Any] = dict.fromkeys(_NAMES, (0, steps, nan, 0.0, nan))
+        self._curves: dict[str, list[float]] = {name: [] for name in _NAMES}
+        self._said: list[str] = []
+        self._due = time.monotonic() + 5
+
+    def say(self, message: str) -> None:
+        self._said.append(message)
+        if not errors.is_terminal:
+            errors.print(message)
+
+    def update(self, name: str, progress: Any) -> None:
+        step, _, cost, *_ = self._latest[name] = progress
+        while cost == cost and len(self._curves[name]) < _CURVE * step // self._steps:
+            self._curves[name].append(cost)
+        if not errors.is_terminal and time.monotonic() > self._due:  # no live display: a line now and then
+            self._due = time.monotonic() + 10
+            states = [f"{_NAMES[name]} step {p[0]:,}, {p[2]:.2f} bits" for name, p in self._latest.items()]
+            errors.print("; ".join(states))
+
+    def picture(self) -> Group:
+        table = Table("network", "step", "cost", "bits", "symbols/s", "left", box=None, pad_edge=False)
+        for name, label in _NAMES.items():
+            step, steps, cost, rate, left = self._latest[name]
+            bars = "".join("▁▂▃▄▅▆▇█"[min(int(value / 2.5 * 8), 7)] for value in self._curves[name])
+            table.add_row(
+                Text(label, style=f"bold {_COLOURS[name]}"),
+                f"{step:,}/{steps:,}",
+                Text(bars.ljust(_CURVE, "·"), style=_COLOURS[name]),
+                f"{cost:.2f}" if cost == cost else "...",
+                f"{rate:,.0f}",
+                f"{left:,.0f} s" if left == left else "",
+            )
+        return Group(*(Text(message, style="dim") for message in self._said), table)
+
+
+def _measured(folders: dict[str, Path], seed: int) -> Table:
+    """Both networks on the same fresh data."""
+    from associative_lstm.lab.evaluation import evaluate, load_trained
+    from associative_lstm.lab.model import count_parameters
+
+    table = Table("on fresh data", "parameters", "bits per scored symbol (95%)", "values right", box=SIMPLE)
+    for name, folder in folders.items():
+        trained = load_trained(folder)
+        result = evaluate(trained.model, trained.task, trained.task.stream(64, seed, split="test"), 20)
+        low, high = result.interval
+        table.add_row(
+            Text(_NAMES[name], style=f"bold {_COLOURS[name]}"),
+            f"{count_parameters(trained.model):,}",
+            f"{result.cost:.3f} ({low:.3f} to {high:.3f})",
+            f"{200 * result.accuracy - 100:.1f}%",  # half of what is scored is the full stop, which nobody misses
+        )
+    return table
+
+
+def _answered(queries: list[Any]) -> Table:
+    table = Table("the same questions to both", "right", *_NAMES.values(), box=SIMPLE)
+    table.columns[0].no_wrap = True
+    for query in queries:
+        cells = []
+        for name in _NAMES:
+            said = query.answers[name]
+            good = said == query.right
+            cells.append(Text(f"{said} {'✓' if good else '✗'}", style="green" if good else "bold red"))
+        table.add_row(query.text, query.right, *cells)
+    return table

@@ -1,0 +1,127 @@
+"""Two networks side by side on variable assignment, with the same N_h and nearly the same number of parameters."""
+
+import multiprocessing
+import re
+import sys
+from collections.abc import Callable
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from associative_lstm.lab.config import Config, complete
+from associative_lstm.lab.files import Interrupted, RunError
+
+# Each network has the settings that serve it best on this task: keys that start as conjugates of each other for the
+# Associative LSTM, a forget gate that starts open for the LSTM; one learning rate, which suits both.
+NETWORKS: dict[str, dict[str, Any]] = {
+    "associative-lstm": {"model": "associative-lstm", "copies": 4, "key_init": "conjugate"},
+    "lstm": {"model": "lstm", "forget_bias": 1.0},
+}
+
+
+def demo_configs(steps: int, seed: int) -> dict[str, Config]:
+    """The two runs of the demo by name."""
+    shared = {"task": "assignment", "learning_rate": 3e-3, "steps": steps, "seed": seed}
+    return {name: complete(shared | network) for name, network in NETWORKS.items()}
+
+
+def train_side_by_side(
+    configs: dict[str, Config], folder: Path, show: Callable[[str, Any], None], say: Callable[[str], None]
+) -> dict[str, Path]:
+    """Train every run in a process of its own and return their folders.
+
+    ``show`` gets a run's name and its progress, ``say`` what a process has to tell.
+    """
+    spawn = multiprocessing.get_context("spawn")
+    processes, readers = [], {}
+    for name, config in configs.items():
+        reader, writer = spawn.Pipe(duplex=False)
+        process = spawn.Process(target=_train_one, args=(config, folder / name, writer), name=name)
+        process.start()
+        writer.close()
+        processes.append(process)
+        readers[reader] = name
+    failures: list[BaseException] = []
+    try:
+        while readers:
+            for reader in cast("list[Connection]", wait(list(readers))):
+                try:
+                    kind, content = reader.recv()
+                except EOFError:
+                    del readers[reader]
+                    continue
+                if kind == "progress":
+                    show(readers[reader], content)
+                elif kind == "say":
+                    say(content)
+                else:
+                    failures.append(content)
+    except KeyboardInterrupt:  # the processes have had the same Ctrl-C, and save their runs
+        failures.append(RunError(f"stopped; the runs in {folder} can be continued with `alstm resume`"))
+    except BaseException:
+        for process in processes:
+            process.terminate()
+        raise
+    finally:
+        for process in processes:
+            process.join()
+    if failures:
+        raise failures[0]
+    if any(process.exitcode for process in processes):
+        raise RunError(f"a training process ended with code {[p.exitcode for p in processes]}")
+    return {name: folder / name for name in configs}
+
+
+class _Teller:
+    """Stands in for stderr, so that what a process says does not tear the live display."""
+
+    def __init__(self, writer: Connection) -> None:
+        self._writer = writer
+
+    def write(self, text: str) -> None:
+        if text.strip():
+            self._writer.send(("say", text.strip()))
+
+    def flush(self) -> None: ...
+
+
+def _train_one(config: Config, folder: Path, writer: Connection) -> None:
+    sys.stderr = _Teller(writer)
+    try:
+        from associative_lstm.lab.training import train
+
+        train(config, folder, show=lambda progress: writer.send(("progress", tuple(progress))))
+    except Interrupted as stopped:
+        writer.send(("failure", RunError(str(stopped))))
+    except (KeyboardInterrupt, BrokenPipeError):
+        pass
+    except Exception as error:
+        writer.send(("failure", RunError(str(error) or type(error).__name__)))
+    finally:
+        writer.close()
+
+
+class Query(NamedTuple):
+    """A sequence of assignments and a query, the right answer, and what each network answers."""
+
+    text: str
+    right: str
+    answers: dict[str, str]
+
+
+def ask(folders: dict[str, Path], *, count: int, seed: int) -> list[Query]:
+    """The first ``count`` sequences of fresh data with at least three variables, and every network's answers."""
+    from associative_lstm.lab.evaluation import load_trained, predict
+
+    texts, answers = "", {}
+    for name, folder in folders.items():
+        trained = load_trained(folder)
+        batch, logits = predict(trained, seed=seed, symbols=150 * count)
+        texts = trained.task.decode(batch.inputs[:, 0])
+        # The logits at the ")" of a query are the prediction of the value after it.
+        answers[name] = trained.task.decode(logits[:, 0].argmax(-1))
+    queries = []
+    for match in re.finditer(r"(?:s\([a-z]+,[a-z]\),){3,}q\([a-z]+\)(?=([a-z])\.)", texts):
+        said = {name: answer[match.end() - 1] for name, answer in answers.items()}
+        queries.append(Query(match[0], match[1], said))
+    return queries[:count]

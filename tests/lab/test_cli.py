@@ -1,0 +1,229 @@
+"""The command: every subcommand on a tiny run, its help, and what it says about bad input."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from associative_lstm.lab import cli
+from associative_lstm.lab.commands import common
+from associative_lstm.lab.tasks import TASKS
+
+TINY = ["--model", "lstm", "--hidden-size", "8", "--window", "20", "--steps", "20", "--log-every", "5"]
+COMMANDS = ["train", "resume", "eval", "sample", "compare", "show", "info", "demo"]
+
+
+@pytest.fixture
+def alstm(capsys):
+    """Run the command in this process: exit code, stdout, stderr."""
+
+    def run(*arguments):
+        code = cli.main([str(a) for a in arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+@pytest.fixture
+def run(alstm, tmp_path):
+    """The folder of a small finished run."""
+    code, out, _ = alstm("train", "assignment", *TINY, "--out", tmp_path / "run")
+    assert code == 0
+    assert out.endswith(f"run: {tmp_path / 'run'}\n")
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_subcommand_has_help_with_an_example_and_a_seed(alstm, command):
+    code, out, _ = alstm(command, "--help")
+    assert code == 0
+    assert f"Example: alstm {command}" in out
+    assert "--seed" in out
+
+
+def test_train_writes_a_learning_curve_and_refuses_to_do_it_twice(alstm, run):
+    assert (run / "curve.png").read_bytes().startswith(b"\x89PNG")
+    code, _, err = alstm("train", "assignment", *TINY, "--out", run)
+    assert code == 1
+    assert err == (
+        f"alstm: {run} already holds a run: continue it with `alstm resume {run}`, or choose another folder\n"
+    )
+
+
+def test_train_reads_toml_a_preset_and_flags_and_flags_win(alstm, tmp_path):
+    settings = tmp_path / "settings.toml"
+    settings.write_text('task = "assignment"\nsteps = 10\nhidden_size = 16\nlog_every = 5\nwindow = 20\n')
+    code, _, err = alstm(
+        "train", "--config", settings, "--preset", "lstm-128", "--hidden-size", 8, "--out", tmp_path / "run"
+    )
+    assert code == 0, err
+    written = (tmp_path / "run" / "config.toml").read_text()
+    assert 'model = "lstm"' in written
+    assert "hidden_size = 8" in written
+    assert "steps = 10" in written
+    code, _, _ = alstm("train", "--config", tmp_path / "run" / "config.toml", "--out", tmp_path / "again")
+    assert code == 0
+    assert (tmp_path / "again" / "log.jsonl").read_bytes() == (tmp_path / "run" / "log.jsonl").read_bytes()
+
+
+def test_without_out_runs_get_new_folders(alstm, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        assert alstm("train", "assignment", *TINY)[0] == 0
+    names = sorted(path.name for path in (tmp_path / "runs").iterdir())
+    assert names == ["assignment-lstm-8-seed-0", "assignment-lstm-8-seed-0-2"]
+
+
+def test_resume_makes_a_run_longer(alstm, run):
+    code, out, _ = alstm("resume", run, "--steps", 40)
+    assert code == 0
+    assert "after 40 steps" in out
+    code, _, err = alstm("resume", run, "--seed", 3)
+    assert (code, err) == (1, "alstm: seed cannot be changed: the run has 0, got 3\n")
+
+
+def test_eval_gives_an_interval_and_writes_it(alstm, run):
+    code, out, _ = alstm("eval", run, "--lanes", 8, "--batches", 3)
+    assert code == 0
+    cost, low, high = map(float, re.search(r"([\d.]+) bits .*95%: ([\d.]+) to ([\d.]+)", out).groups())
+    assert low < cost < high
+    path = run / "eval-step-20-seed-0.json"
+    assert out.endswith(f"written: {path}\n")
+    assert json.loads(path.read_text())["cost"] == pytest.approx(cost, abs=1e-4)
+
+
+def test_sample_marks_every_scored_symbol(alstm, run):
+    code, out, _ = alstm("sample", run, "--length", 60)
+    assert code == 0
+    assert re.search(r"right: \d+ of \d+\n", out)
+    text, below = out.splitlines()[:2]
+    value = text.index(")", text.index("q(")) + 1
+    assert below[value : value + 2].strip()
+    assert not below[:value].strip()
+
+
+@pytest.mark.parametrize("task", ["copy", "ntm-copy"])
+def test_sample_and_show_episodic_tasks(alstm, tmp_path, task):
+    tiny = ["--model", "lstm", "--hidden-size", "8", "--steps", "3"]
+    assert alstm("train", task, *tiny, "--out", tmp_path / "run")[0] == 0
+    for command in ("sample", "eval"):
+        code, _, err = alstm(command, tmp_path / "run")
+        assert (code, err) == (0, "")
+    assert alstm("show", task)[0] == 0
+
+
+def test_wikipedia_writes_text(alstm, tmp_path):
+    file = tmp_path / "text"
+    file.write_text("the cat sat on the mat. " * 400)
+    assert alstm("train", "wikipedia", "--data", file, *TINY, "--out", tmp_path / "run")[0] == 0
+    code, out, _ = alstm("sample", tmp_path / "run", "--length", 40, "--prompt", "the cat")
+    assert code == 0
+    assert out.startswith("the cat")
+    code, out, _ = alstm("eval", tmp_path / "run", "--lanes", 2)
+    assert code == 0
+    assert alstm("show", "wikipedia", "--data", file)[0] == 0
+
+
+def test_compare_draws_one_picture_and_one_table(alstm, run, tmp_path):
+    other = tmp_path / "other"
+    assert alstm("train", "assignment", *TINY, "--seed", 1, "--out", other)[0] == 0
+    code, out, _ = alstm("compare", run, other, "--out", tmp_path / "both.png")
+    assert code == 0
+    assert (tmp_path / "both.png").read_bytes().startswith(b"\x89PNG")
+    assert out.strip().endswith(f"written: {tmp_path / 'both.png'}")
+    assert "seed 0" in out
+    assert "seed 1" in out
+    code, _, err = alstm("compare", run, other, "--seed", 7)
+    assert (code, err) == (1, "alstm: none of these runs has seed 7\n")
+    assert alstm("train", "xml", *TINY, "--out", tmp_path / "xml")[0] == 0
+    code, _, err = alstm("compare", run, tmp_path / "xml", "--out", tmp_path / "no.png")
+    assert (code, err) == (1, "alstm: runs of different tasks: assignment, xml\n")
+    assert not (tmp_path / "no.png").exists()
+
+
+@pytest.mark.parametrize("task", sorted(set(TASKS) - {"wikipedia"}))
+def test_show_prints_a_sample(alstm, task):
+    code, out, _ = alstm("show", task)
+    assert code == 0
+    assert "remembering nothing costs" in out
+    assert TASKS[task].description in out
+
+
+def test_show_lists_the_tasks_and_info_the_machine(alstm):
+    code, out, _ = alstm("show")
+    assert code == 0
+    assert all(name in out for name in TASKS)
+    code, out, _ = alstm("info")
+    assert code == 0
+    assert "torch: " in out
+    assert "AssociativeLSTM, torch.float32 on cpu: " in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["trian"], 2, "No such command 'trian'. Did you mean 'train'? (see --help)"),
+        (["train", "asignment"], 1, "unknown task 'asignment', did you mean 'assignment'?"),
+        (["train"], 1, "the configuration names no task: there are copy, copy-variable, xml, "),
+        (["train", "xml", "--preset", "lstm512"], 1, "unknown preset 'lstm512', did you mean 'lstm-512'?"),
+        (
+            ["train", "xml", "--config", "nowhere.toml"],
+            1,
+            "configuration 'nowhere.toml' cannot be read: No such file",
+        ),
+        (["train", "xml", "--copies", "many"], 2, "Invalid value for '--copies'"),
+        (["train", "xml", "--colour", "red"], 2, "No such option"),
+        (["resume", "nowhere"], 1, "nowhere is not a run: it has no config.toml"),
+        (["eval", "nowhere"], 1, "nowhere is not a run: it has no config.toml"),
+        (["sample", "nowhere"], 1, "nowhere is not a run: it has no config.toml"),
+        (["compare", "nowhere"], 1, "nowhere is not a run: it has no config.toml"),
+        (["show", "xlm"], 1, "unknown task 'xlm', did you mean 'xml'?"),
+        (["train", "wikipedia", "--data", "nowhere", "--out", "new"], 1, "data: 'nowhere' is not a file"),
+        (["train", "xml", "--out", "/proc/new"], 1, "/proc/new cannot be written: No such file or directory"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_leaves_nothing_behind(
+    alstm, tmp_path, monkeypatch, arguments, code, sentence
+):
+    monkeypatch.chdir(tmp_path)
+    given, out, err = alstm(*arguments)
+    assert given == code
+    assert out == ""
+    assert err.startswith(f"alstm: {sentence}")
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_are_completed_in_the_shell():
+    assert [name for name, _ in common.complete_task("a")] == ["assignment", "arithmetic"]
+    assert common.complete_model("multi") == ["multiplicative-unitary-rnn"]
+    assert "lstm-512" in common.complete_preset("lstm")
+    environment = os.environ | {
+        "_ALSTM_COMPLETE": "complete_bash",
+        "COMP_WORDS": "alstm train assig",
+        "COMP_CWORD": "2",
+    }
+    program = "from associative_lstm.lab.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "assignment" in done.stdout
+
+
+def test_the_demo_trains_both_networks_and_asks_them_the_same(alstm, tmp_path):
+    code, out, _ = alstm("demo", "--steps", 3, "--out", tmp_path / "demo")
+    assert code == 0
+    assert (tmp_path / "demo" / "demo.png").read_bytes().startswith(b"\x89PNG")
+    assert len(re.findall(r"q\([a-z]+\) +[a-z] +\S [✓✗] +\S [✓✗]", out)) == 8
+    assert out.endswith(f"runs: {tmp_path / 'demo'}\n")
+    code, _, err = alstm("demo", "--out", tmp_path / "demo")
+    assert (code, err) == (1, f"alstm: {tmp_path / 'demo'} is not empty: choose another folder\n")
