@@ -40,11 +40,17 @@ def numpy_sequence(net, x, state):
         i, f, u, o = np.split(value["weight_ih"] @ x_t + value["weight_hh"] @ recurrent + value["bias"], 4)
         c = sigmoid(f) * c + sigmoid(i) * np.tanh(u)
         h = sigmoid(o) * np.tanh(c)
-        p = (value["weight_heads"] @ h + value["bias_heads"]).reshape(heads, -1)
+        p = value["weight_heads"] @ h + value["bias_heads"]
+        places, vectors = np.split(p, [2 * heads * (W + 6)])
+        places, (erase, add) = places.reshape(2 * heads, W + 6), vectors.reshape(2, heads, W)
         new_w, new_M = np.empty_like(w), M.copy()
-        for k in range(heads):
-            key, beta, gate = np.tanh(p[k, :W]), np.log1p(np.exp(p[k, 3 * W])), sigmoid(p[k, 3 * W + 1])
-            shift, gamma = softmax(p[k, 3 * W + 2 : 3 * W + 5]), 1 + np.log1p(np.exp(p[k, 3 * W + 5]))
+        for k in range(2 * heads):
+            key, beta, gate = (
+                np.tanh(places[k, :W]),
+                np.log1p(np.exp(places[k, W])),
+                sigmoid(places[k, W + 1]),
+            )
+            shift, gamma = softmax(places[k, W + 2 : W + 5]), 1 + np.log1p(np.exp(places[k, W + 5]))
             lengths = np.sqrt((M**2).sum(1) + 1e-8)
             content = softmax(beta * (M @ key) / (lengths * np.sqrt(key @ key + 1e-8)))
             gated = gate * content + (1 - gate) * w[k]
@@ -54,11 +60,11 @@ def numpy_sequence(net, x, state):
                     shifted[i] += shift[j + 1] * gated[(i - j) % N]
             new_w[k] = shifted**gamma / (shifted**gamma).sum()
         for k in range(heads):
-            new_M *= 1 - np.outer(new_w[k], sigmoid(p[k, W : 2 * W]))
+            new_M *= 1 - np.outer(new_w[k], sigmoid(erase[k]))
         for k in range(heads):
-            new_M += np.outer(new_w[k], np.tanh(p[k, 2 * W : 3 * W]))
+            new_M += np.outer(new_w[k], np.tanh(add[k]))
         w, M = new_w, new_M
-        reads = w @ M
+        reads = w[heads:] @ M
         outputs.append(np.concatenate([h, reads.ravel()]))
     return np.stack(outputs), (h, c, reads, M, w)
 
@@ -146,7 +152,7 @@ def test_weightings_stay_weightings():
     net = make(5, 10, 3, (16, 4), scale=3.0)
     _, state = net(torch.randn(200, 2, 5, dtype=torch.float64))
     assert (state.weights >= 0).all()
-    torch.testing.assert_close(state.weights.sum(-1), torch.ones(2, 3, dtype=torch.float64))
+    torch.testing.assert_close(state.weights.sum(-1), torch.ones(2, 6, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("backend", ["reference", "fused"])
@@ -157,7 +163,7 @@ def test_large_weights_give_finite_gradients(backend, scale):
     with torch.no_grad():
         for parameter in net.parameters():
             parameter.copy_(scale * torch.randn_like(parameter))
-    output, state = net(torch.randn(50, 2, 5))
+    output, state = net(torch.randn(5, 2, 5))
     (output.sum() + state.memory.sum()).backward()
     assert output.isfinite().all()
     assert all(parameter.grad.isfinite().all() for parameter in net.parameters())
@@ -169,8 +175,8 @@ def test_strength_and_sharpening_cannot_overflow(backend, value):
     torch.manual_seed(0)
     net = NeuralTuringMachine(5, 10, 3, (16, 4), backend=backend)
     with torch.no_grad():
-        parameters = net.bias_heads.unflatten(0, (3, -1))
-        parameters[:, 12] = parameters[:, 17] = value
+        places = net.bias_heads[: 2 * 3 * (4 + 6)].unflatten(0, (6, -1))
+        places[:, 4] = places[:, 9] = value
     output, state = net(torch.randn(50, 2, 5))
     (output.sum() + state.memory.sum()).backward()
     assert output.isfinite().all()
@@ -179,14 +185,14 @@ def test_strength_and_sharpening_cannot_overflow(backend, value):
 
 def test_heads_start_apart_on_an_empty_memory():
     state = NeuralTuringMachine(5, 6, 4, (128, 20)).initial_state(2)
-    assert state.weights.argmax(-1).tolist() == [[0, 32, 64, 96]] * 2
+    assert state.weights.argmax(-1).tolist() == [[0, 32, 64, 96] * 2] * 2
     assert (state.weights.sum(-1) == 1).all()
     assert not any(part.any() for part in state[:-1])
 
 
 def test_a_learned_initial_state_starts_there_too():
     state = NeuralTuringMachine(5, 6, 4, (128, 20), learn_initial_state=True).initial_state(1)
-    assert state.weights.argmax(-1).tolist() == [[0, 32, 64, 96]]
+    assert state.weights.argmax(-1).tolist() == [[0, 32, 64, 96] * 2]
     assert (state.weights.max(-1).values > 0.99).all()
 
 

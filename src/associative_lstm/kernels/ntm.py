@@ -19,13 +19,13 @@ class NTMState(NamedTuple):
     c: Tensor  #: the controller's cells, ``(B, H)``
     reads: Tensor  #: what each head read, ``(B, heads, W)``
     memory: Tensor  #: ``(B, N, W)``
-    weights: Tensor  #: where each head is, ``(B, heads, N)``: non-negative, with sum 1
+    weights: Tensor  #: where each head writes, then where each reads, ``(B, 2 * heads, N)``; each has sum 1
 
 
 def address(
     weights: Tensor, memory: Tensor, key: Tensor, beta: Tensor, gate: Tensor, shift: Tensor, gamma: Tensor
 ) -> Tensor:
-    r"""Where each head goes next: content, interpolation, shift and sharpening.
+    r"""The next places to write and read at: content, interpolation, shift and sharpening.
 
     .. math::
         w^c &= \mathrm{softmax}_i(\beta \cos(k, M_i)) \\
@@ -35,11 +35,11 @@ def address(
 
     with locations in a circle.
 
-    Shapes: weights ``(B, heads, N)``, memory ``(B, N, W)``, key ``(B, heads, W)``, beta, gate and gamma
-    ``(B, heads, 1)``, shift ``(B, heads, 3)``; the result ``(B, heads, N)``.
+    Shapes: weights ``(B, places, N)``, memory ``(B, N, W)``, key ``(B, places, W)``, beta, gate and gamma
+    ``(B, places, 1)``, shift ``(B, places, 3)``; the result ``(B, places, N)``.
     """
     length = (memory.square().sum(-1) + EPSILON).sqrt().unsqueeze(-2)  # (B, 1, N)
-    key_length = (key.square().sum(-1, keepdim=True) + EPSILON).sqrt()  # (B, heads, 1)
+    key_length = (key.square().sum(-1, keepdim=True) + EPSILON).sqrt()  # (B, places, 1)
     similarity = key @ memory.mT / (key_length * length)
     content = torch.softmax(beta * similarity, dim=-1)
     gated = gate * content + (1 - gate) * weights
@@ -64,8 +64,10 @@ def step(
     c = torch.sigmoid(f) * state.c + torch.sigmoid(i) * torch.tanh(u)
     h = torch.sigmoid(o) * torch.tanh(c)
 
-    p = torch.nn.functional.linear(h, weight_heads, bias_heads).unflatten(-1, (heads, -1))
-    key, erase, add, beta, gate, shift, gamma = p.split([width, width, width, 1, 1, 3, 1], dim=-1)
+    p = torch.nn.functional.linear(h, weight_heads, bias_heads)
+    places, vectors = p.split([2 * heads * (width + 6), 2 * heads * width], dim=-1)
+    key, beta, gate, shift, gamma = places.unflatten(-1, (2 * heads, -1)).split([width, 1, 1, 3, 1], dim=-1)
+    erase, add = vectors.unflatten(-1, (2, heads, -1)).unbind(1)  # (B, heads, W)
     w = address(
         state.weights,
         state.memory,
@@ -75,9 +77,10 @@ def step(
         torch.softmax(shift, dim=-1),
         1 + strength(gamma),
     )
-    kept = 1 - w.unsqueeze(-1) * torch.sigmoid(erase).unsqueeze(-2)  # (B, heads, N, W)
-    memory = state.memory * kept.prod(1) + w.mT @ torch.tanh(add)
-    reads = w @ memory
+    writing, reading = w.split(heads, dim=1)  # (B, heads, N)
+    kept = 1 - writing.unsqueeze(-1) * torch.sigmoid(erase).unsqueeze(-2)  # (B, heads, N, W)
+    memory = state.memory * kept.prod(1) + writing.mT @ torch.tanh(add)
+    reads = reading @ memory
     return torch.cat([h, reads.flatten(1)], dim=-1), NTMState(h, c, reads, memory, w)
 
 
@@ -91,8 +94,8 @@ def sequence(
 ) -> tuple[Tensor, NTMState]:
     """All outputs, h and reads side by side, and the state after the last step, by the backend that can serve.
 
-    Shapes: z_x ``(T, B, 4H)``, weight_hh ``(4H, H + heads * W)``, weight_heads ``(heads * (3W + 6), H)``,
-    bias_heads ``(heads * (3W + 6),)``; the output ``(T, B, H + heads * W)``.
+    Shapes: z_x ``(T, B, 4H)``, weight_hh ``(4H, H + heads * W)``, weight_heads ``(heads * (4W + 12), H)``,
+    bias_heads ``(heads * (4W + 12),)``; the output ``(T, B, H + heads * W)``.
     """
     path, _ = choose_backend(backend, z_x.device, z_x.dtype, kernel="ntm_fused")
     if path == "fused":

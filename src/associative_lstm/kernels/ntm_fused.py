@@ -14,14 +14,14 @@ def _check(z_x: Tensor, state: NTMState, weight_hh: Tensor, weight_heads: Tensor
     _, B, rows = z_x.shape
     heads, width = state.reads.shape[1:]
     H, N = rows // 4, state.memory.shape[1]
-    head_rows = heads * (3 * width + 6)
+    head_rows = heads * (4 * width + 12)
     expected = {
         "z_x": (z_x, (z_x.shape[0], B, 4 * H)),
         "h": (state.h, (B, H)),
         "c": (state.c, (B, H)),
         "reads": (state.reads, (B, heads, width)),
         "memory": (state.memory, (B, N, width)),
-        "weights": (state.weights, (B, heads, N)),
+        "weights": (state.weights, (B, 2 * heads, N)),
         "weight_hh": (weight_hh, (4 * H, H + heads * width)),
         "weight_heads": (weight_heads, (head_rows, H)),
         "bias_heads": (bias_heads, (head_rows,)),
@@ -97,9 +97,9 @@ def _empty(z_x, h, c, reads, memory, weights, weight_hh, weight_heads, bias_head
         z_x.new_empty(weights.shape),
         z_x.new_empty(steps, B, rows),
         z_x.new_empty(states, B, rows // 4),
-        z_x.new_empty(steps, B, heads, 3 * width + 6),
-        z_x.new_empty(steps, B, heads, 4, N),
-        z_x.new_empty(states, B, heads, N),
+        z_x.new_empty(steps, B, heads * (4 * width + 12)),
+        z_x.new_empty(steps, B, 2 * heads, 4, N),
+        z_x.new_empty(states, B, 2 * heads, N),
         z_x.new_empty(states, B, N, width),
         z_x.new_empty(steps, B, N),
     ]
@@ -138,7 +138,7 @@ def _sequence_backward(
         *(grad.numpy() for grad in carried),
     )
     entering = torch.cat([hr_0.unsqueeze(0), output[:-1]])
-    grad_p = grad_p.flatten(2).flatten(0, 1)
+    grad_p = grad_p.flatten(0, 1)
     return [
         grad_z,
         grad_hr,

@@ -3,8 +3,9 @@
 Names are those of `ntm`. What one step keeps for the way back:
 
 - ``gates``: the controller's gates and update, activated; ``cells``
-- ``p``: the heads' parameters, activated, head by head: key, erase, add (W each), beta, gate, shift (3), gamma
-- ``places``: for each head the cosine, and the weighting after content, interpolation and shift
+- ``p``: the heads' parameters, activated: for every place (those of writing, then those of reading) a key (W),
+  beta, gate, shift (3) and gamma; then for every head the vector to erase, and for every head the one to add
+- ``places``: for every place the cosine, and the weighting after content, interpolation and shift
 - ``weights`` (after sharpening), ``memory``, and the ``lengths`` of its locations before the step
 
 ``cells``, ``weights`` and ``memory`` have a first entry for the initial state. Without gradients every array has
@@ -59,25 +60,37 @@ def _softmax(out, x, scale):
 
 
 @jit
-def _activate(p, width):
-    """The head's parameters, in place."""
+def _split(p, heads, width):
+    """Of one step's parameters: those of the places, ``(2 heads, W + 6)``, and what to erase and to add."""
+    end = 2 * heads * (width + 6)
+    vectors = p[end:].reshape(2, heads, width)
+    return p[:end].reshape(2 * heads, width + 6), vectors[0], vectors[1]
+
+
+@jit
+def _activate(p, heads, width):
+    """All of one step's parameters, in place."""
     zero, one, strongest = p.dtype.type(0), p.dtype.type(1), p.dtype.type(STRONGEST)
-    for j in range(width):
-        p[j] = tanh(p[j])
-        p[width + j] = sigmoid(p[width + j])
-        p[2 * width + j] = tanh(p[2 * width + j])
-    scalars = p[3 * width :]
-    scalars[0] = _strength(scalars[0], zero, one, strongest)
-    scalars[1] = sigmoid(scalars[1])
-    _softmax(scalars[2:5], scalars[2:5], one)
-    scalars[5] = one + _strength(scalars[5], zero, one, strongest)
+    places, erase, add = _split(p, heads, width)
+    for k in range(2 * heads):
+        key, scalars = places[k, :width], places[k, width:]
+        for j in range(width):
+            key[j] = tanh(key[j])
+        scalars[0] = _strength(scalars[0], zero, one, strongest)
+        scalars[1] = sigmoid(scalars[1])
+        _softmax(scalars[2:5], scalars[2:5], one)
+        scalars[5] = one + _strength(scalars[5], zero, one, strongest)
+    for k in range(heads):
+        for j in range(width):
+            erase[k, j] = sigmoid(erase[k, j])
+            add[k, j] = tanh(add[k, j])
 
 
 @jit
 def _address(p, memory, lengths, epsilon, smallest, places, w_before, w_after):
-    """One head's way from its last weighting to its next; fills ``places``."""
+    """From one place to the next; fills ``places``."""
     N, width = memory.shape
-    beta, gate, back, stay, forth, gamma = p[3 * width :]
+    beta, gate, back, stay, forth, gamma = p[width:]
     cosine, content, gated, shifted = places
     zero, one = p.dtype.type(0), p.dtype.type(1)
     total = epsilon
@@ -103,24 +116,23 @@ def _address(p, memory, lengths, epsilon, smallest, places, w_before, w_after):
 
 
 @jit
-def _write_and_read(p, weights, before, after, reads, kept, added):
-    """``p`` is ``(heads, ...)``; ``kept`` and ``added`` are scratch rows."""
-    heads, (N, width) = weights.shape[0], before.shape
-    one = p.dtype.type(1)
+def _write_and_read(erase, add, weights, before, after, reads, kept, added):
+    """``kept`` and ``added`` are scratch rows."""
+    heads, (N, width) = erase.shape[0], before.shape
+    one = before.dtype.type(1)
     reads[:] = 0
     for i in range(N):
         kept[:] = 1
         added[:] = 0
         for k in range(heads):
             w = weights[k, i]
-            erase, add = p[k, width : 2 * width], p[k, 2 * width : 3 * width]
             for j in range(width):
-                kept[j] *= one - w * erase[j]
-                added[j] += w * add[j]
+                kept[j] *= one - w * erase[k, j]
+                added[j] += w * add[k, j]
         for j in range(width):
             after[i, j] = before[i, j] * kept[j] + added[j]
         for k in range(heads):
-            w = weights[k, i]
+            w = weights[heads + k, i]
             for j in range(width):
                 reads[k * width + j] += w * after[i, j]
 
@@ -146,7 +158,7 @@ def forward(
     lengths,
 ):
     T, H = z_x.shape[0], cells.shape[2]
-    heads, N, width = weights.shape[2], memory.shape[2], memory.shape[3]
+    heads, N, width = weights.shape[2] // 2, memory.shape[2], memory.shape[3]
     keep = cells.shape[0] == T + 1
     kept, added = np.empty_like(memory[0, 0, 0]), np.empty_like(memory[0, 0, 0])
     for t in range(T):
@@ -157,19 +169,19 @@ def forward(
         add_products(z, transposed_hh, hr)
         for b in range(start, stop):
             _controller(gates[now, b], cells[now, b], cells[then, b], output[t, b, :H])
-        parameters = p[now, start:stop].reshape(stop - start, bias_heads.shape[0])
-        parameters[:] = bias_heads
-        add_products(parameters, transposed_heads, output[t, start:stop])
+        p[now, start:stop] = bias_heads
+        add_products(p[now, start:stop], transposed_heads, output[t, start:stop])
         for b in range(start, stop):
             for i in range(N):
                 total = epsilon
                 for j in range(width):
                     total += memory[now, b, i, j] * memory[now, b, i, j]
                 lengths[now, b, i] = math.sqrt(total)
-            for k in range(heads):
-                _activate(p[now, b, k], width)
+            _activate(p[now, b], heads, width)
+            place, erase, add = _split(p[now, b], heads, width)
+            for k in range(2 * heads):
                 _address(
-                    p[now, b, k],
+                    place[k],
                     memory[now, b],
                     lengths[now, b],
                     epsilon,
@@ -179,51 +191,52 @@ def forward(
                     weights[then, b, k],
                 )
             _write_and_read(
-                p[now, b], weights[then, b], memory[now, b], memory[then, b], output[t, b, H:], kept, added
+                erase, add, weights[then, b], memory[now, b], memory[then, b], output[t, b, H:], kept, added
             )
 
 
 @jit
 def _write_and_read_backward(
-    p, weights, before, after, grad_reads, grad_memory, grad_weights, grad_p, scratch
+    erase, add, weights, before, after, grad_reads, grad_memory, grad_weights, grad_erase, grad_add, scratch
 ):
-    """Adds to ``grad_weights`` and ``grad_p``; turns ``grad_memory`` of the new memory into that of the old."""
-    heads, (N, width) = weights.shape[0], before.shape
-    zero, one = p.dtype.type(0), p.dtype.type(1)
-    rest = scratch[heads]
+    """Adds to the gradients; turns ``grad_memory`` of the new memory into that of the old, and passes activations."""
+    heads, (N, width) = erase.shape[0], before.shape
+    zero, one = before.dtype.type(0), before.dtype.type(1)
     for i in range(N):
-        grad = grad_memory[i]
+        grad, rest = grad_memory[i], scratch[heads]
         for k in range(heads):
-            w, along = weights[k, i], zero
+            w, along = weights[heads + k, i], zero
             for j in range(width):
                 along += after[i, j] * grad_reads[k * width + j]
                 grad[j] += w * grad_reads[k * width + j]
-            grad_weights[k, i] += along
-        for k in range(heads):  # scratch[k]: what the heads before k leave of the old content
+            grad_weights[heads + k, i] += along
+        for k in range(heads):
             w, along = weights[k, i], zero
-            add, grad_add = p[k, 2 * width : 3 * width], grad_p[k, 2 * width : 3 * width]
             for j in range(width):
-                along += grad[j] * add[j]
-                grad_add[j] += w * grad[j]
+                along += grad[j] * add[k, j]
+                grad_add[k, j] += w * grad[j]
             grad_weights[k, i] += along
+        scratch[0] = 1
+        for k in range(heads):  # scratch[k]: what the heads before k leave of the old content
+            w = weights[k, i]
             for j in range(width):
-                scratch[k, j] = (
-                    one if k == 0 else scratch[k - 1, j] * (one - weights[k - 1, i] * p[k - 1, width + j])
-                )
+                scratch[k + 1, j] = scratch[k, j] * (one - w * erase[k, j])
         for j in range(width):
+            left = scratch[heads, j]
             rest[j] = grad[j] * before[i, j]
+            grad[j] *= left
         for k in range(heads - 1, -1, -1):
             w, along = weights[k, i], zero
-            erase, grad_erase = p[k, width : 2 * width], grad_p[k, width : 2 * width]
             for j in range(width):
                 grad_kept = rest[j] * scratch[k, j]
-                along += grad_kept * erase[j]
-                grad_erase[j] -= grad_kept * w
-                rest[j] *= one - w * erase[j]
+                along += grad_kept * erase[k, j]
+                grad_erase[k, j] -= grad_kept * w
+                rest[j] *= one - w * erase[k, j]
             grad_weights[k, i] -= along
-        last = heads - 1
+    for k in range(heads):
         for j in range(width):
-            grad[j] *= scratch[last, j] * (one - weights[last, i] * p[last, width + j])
+            grad_erase[k, j] *= erase[k, j] * (one - erase[k, j])
+            grad_add[k, j] *= one - add[k, j] * add[k, j]
 
 
 @jit
@@ -235,7 +248,7 @@ def _address_backward(
     ``grad_w`` is used up.
     """
     N, width = memory.shape
-    beta, gate, back, stay, forth, gamma = p[3 * width :]
+    beta, gate, back, stay, forth, gamma = p[width:]
     cosine, content, gated, shifted = places
     zero, one = p.dtype.type(0), p.dtype.type(1)
 
@@ -280,9 +293,7 @@ def _address_backward(
 
     for j in range(width):  # through the activations
         grad_p[j] *= one - p[j] * p[j]
-        grad_p[width + j] *= p[width + j] * (one - p[width + j])
-        grad_p[2 * width + j] *= one - p[2 * width + j] * p[2 * width + j]
-    scalars = grad_p[3 * width :]
+    scalars = grad_p[width:]
     strongest = p.dtype.type(STRONGEST)
     scalars[0] = grad_beta * (one - exp(-beta)) if beta < strongest else zero
     scalars[1] = grad_gate * gate * (one - gate)
@@ -337,7 +348,7 @@ def backward(
     ``grad_hr`` has h and the reads side by side; ``grad_p`` comes in as zero.
     """
     T, H = gates.shape[0], cells.shape[2]
-    heads, width = weights.shape[2], memory.shape[3]
+    heads, width = weights.shape[2] // 2, memory.shape[3]
     scratch = np.empty((heads + 1, width), memory.dtype)
     grad_h = np.empty((stop - start, H), memory.dtype)
     carry = np.empty_like(weights[0, 0, 0])
@@ -346,20 +357,24 @@ def backward(
             for j in range(grad_hr.shape[1]):
                 grad_hr[b, j] += grad_output[t, b, j]
             grad_h[b - start] = grad_hr[b, :H]
+            place, erase, add = _split(p[t, b], heads, width)
+            grad_place, grad_erase, grad_add = _split(grad_p[t, b], heads, width)
             _write_and_read_backward(
-                p[t, b],
+                erase,
+                add,
                 weights[t + 1, b],
                 memory[t, b],
                 memory[t + 1, b],
                 grad_hr[b, H:],
                 grad_memory[b],
                 grad_weights[b],
-                grad_p[t, b],
+                grad_erase,
+                grad_add,
                 scratch,
             )
-            for k in range(heads):
+            for k in range(2 * heads):
                 _address_backward(
-                    p[t, b, k],
+                    place[k],
                     memory[t, b],
                     lengths[t, b],
                     epsilon,
@@ -369,11 +384,11 @@ def backward(
                     weights[t + 1, b, k],
                     grad_weights[b, k],
                     grad_memory[b],
-                    grad_p[t, b, k],
+                    grad_place[k],
                     carry,
                 )
                 grad_weights[b, k] = carry
-        add_products(grad_h, weight_heads, grad_p[t, start:stop].reshape(stop - start, weight_heads.shape[0]))
+        add_products(grad_h, weight_heads, grad_p[t, start:stop])
         for b in range(start, stop):
             _controller_backward(
                 gates[t, b], cells[t, b], cells[t + 1, b], grad_h[b - start], grad_c[b], grad_z[t, b]

@@ -21,7 +21,9 @@ class NeuralTuringMachine(RecurrentNetwork):
         c_t &= \sigma(\hat g_f) \odot c_{t-1} + \sigma(\hat g_i) \odot \tanh(\hat u), \qquad
         h_t = \sigma(\hat g_o) \odot \tanh(c_t)
 
-    Every head takes its parameters from :math:`\hat p = W_p h_t + b_p`, and finds its place:
+    Every head has a place to write at and a place to read from. Their parameters, and what to erase and to
+    add, are :math:`W_p h_t + b_p`. A place w moves by its key k, strength :math:`\beta`, gate g, shift s and
+    sharpening :math:`\gamma`:
 
     .. math::
         k &= \tanh(\hat k), \quad \beta = \mathrm{softplus}(\hat \beta), \quad g = \sigma(\hat g), \quad
@@ -33,30 +35,31 @@ class NeuralTuringMachine(RecurrentNetwork):
     All heads write at once, then read:
 
     .. math::
-        M_t(i) &= M_{t-1}(i) \odot \prod_{heads} (1 - w_t(i) \sigma(\hat e)) + \sum_{heads} w_t(i) \tanh(\hat a) \\
-        r_t &= \sum_i w_t(i) M_t(i)
+        M_t(i) &= M_{t-1}(i) \odot \prod_{heads} (1 - w^{write}_t(i) \sigma(\hat e))
+            + \sum_{heads} w^{write}_t(i) \tanh(\hat a) \\
+        r_t &= \sum_i w^{read}_t(i) M_t(i)
 
     **Choices.** The paper that this project reproduces gives four heads, a controller of 384, a memory of
-    128 x 20 and 1,097,340 parameters in all, and no more. Here a head reads and writes at one place; shifts
+    128 x 20 and 1,097,340 parameters in all, and no more. Here a head writes and reads at places of its own
+    (with one place for both, the network must jump back to what it wrote, and did not learn to copy); shifts
     reach one location to either side; key and added vector are bounded by tanh; the controller has one bias
-    per gate; and the network's output is :math:`[h_t, r_t]`. With 80 symbols in and out that makes 975,960
-    parameters with the readout: 837,120 of the controller, 101,640 of the heads, 37,200 of the readout. Heads
-    that read and write at different places would make 1,016,000; no arrangement we tried gives the paper's
-    number.
+    per gate; and the network's output is :math:`[h_t, r_t]`. With 80 symbols in and out that makes 1,016,000
+    parameters with the readout: 837,120 of the controller, 141,680 of the heads, 37,200 of the readout. No
+    arrangement that we tried gives the paper's number.
 
     **Stability.** The softplus of :math:`\beta` and :math:`\gamma` ends at 50, where a weighting has long been
-    one place, and both enter only through a softmax: sharpening is
+    one location, and both enter only through a softmax: sharpening is
     :math:`\mathrm{softmax}(\gamma \log \tilde w)`, with :math:`\tilde w` not taken below 1e-30. Squared lengths
     in the cosine have 1e-8 added. So nothing overflows or divides by zero.
 
-    **Initial state.** All zero, except that head k of K stands at location :math:`\lfloor k N / K \rfloor`: an
-    even weighting over an even memory would stay even for ever. With ``learn_initial_state`` all parts are
-    learned, the weights as logits of a softmax, from the same start.
+    **Initial state.** All zero, except that head k of K writes and reads at location
+    :math:`\lfloor k N / K \rfloor`: an even weighting over an even memory would stay even for ever. With
+    ``learn_initial_state`` all parts are learned, the weights as logits of a softmax, from the same start.
 
     Args:
         input_size: the number n of features of ``x``.
         hidden_size: H, the width of the controller.
-        num_heads: heads, each of which reads and writes.
+        num_heads: heads, each of which writes and reads.
         memory_size: N and W: the number of locations and their width.
         batch_first: ``x`` and ``output`` are ``(B, T, ...)``. The state is not affected.
         learn_initial_state: the initial state is learned.
@@ -66,7 +69,7 @@ class NeuralTuringMachine(RecurrentNetwork):
 
     Outputs: ``output`` of shape ``(T, B, hidden_size + num_heads * W)`` and the state, a named tuple with
     ``h`` and ``c`` ``(B, hidden_size)``, ``reads`` ``(B, num_heads, W)``, ``memory`` ``(B, N, W)`` and
-    ``weights`` ``(B, num_heads, N)``.
+    ``weights`` ``(B, 2 * num_heads, N)``, the places to write at and then those to read from.
 
     Example:
         >>> net = NeuralTuringMachine(80, 384, num_heads=4, memory_size=(128, 20))
@@ -75,7 +78,7 @@ class NeuralTuringMachine(RecurrentNetwork):
         (torch.Size([3, 2, 464]), torch.Size([2, 128, 20]))
         >>> readout = torch.nn.Linear(net.output_size, 80)
         >>> sum(p.numel() for part in (net, readout) for p in part.parameters())
-        975960
+        1016000
     """
 
     def __init__(
@@ -101,7 +104,7 @@ class NeuralTuringMachine(RecurrentNetwork):
         self.memory_size = (locations, width)
         self.backend = backend
         factory: dict[str, Any] = {"device": device, "dtype": dtype}
-        rows, head_rows = 4 * hidden_size, num_heads * (3 * width + 6)
+        rows, head_rows = 4 * hidden_size, num_heads * (4 * width + 12)
         self.weight_ih = torch.nn.Parameter(torch.empty(rows, input_size, **factory))
         self.weight_hh = torch.nn.Parameter(torch.empty(rows, self.output_size, **factory))
         self.bias = torch.nn.Parameter(torch.empty(rows, **factory))
@@ -113,10 +116,10 @@ class NeuralTuringMachine(RecurrentNetwork):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Glorot-uniform weights, gate by gate and head by head; zero biases; the initial state as above."""
+        """Glorot-uniform weights, gate by gate; zero biases; the initial state as above."""
         for parameter in self.parameters():
             parameter.zero_()
-        for weight, blocks in ((self.weight_ih, 4), (self.weight_hh, 4), (self.weight_heads, self.num_heads)):
+        for weight, blocks in ((self.weight_ih, 4), (self.weight_hh, 4), (self.weight_heads, 1)):
             for block in weight.chunk(blocks):
                 torch.nn.init.xavier_uniform_(block)
         if self.learn_initial_state:
@@ -125,9 +128,9 @@ class NeuralTuringMachine(RecurrentNetwork):
             )  # softmax: 0.99 there, with N = 128
 
     def _first_places(self) -> Tensor:
-        """One row for each head, 1 where it stands and 0 elsewhere."""
+        """One row for each place of every head, 1 where it starts and 0 elsewhere."""
         heads, locations = self.num_heads, self.memory_size[0]
-        places = torch.tensor([k * locations // heads for k in range(heads)], device=self.bias.device)
+        places = torch.tensor([k * locations // heads for k in range(heads)] * 2, device=self.bias.device)
         return torch.nn.functional.one_hot(places, locations).to(self.bias.dtype)
 
     def _state_shapes(self) -> dict[str, tuple[int, ...]]:
@@ -137,7 +140,7 @@ class NeuralTuringMachine(RecurrentNetwork):
             "c": (self.hidden_size,),
             "reads": (heads, width),
             "memory": (locations, width),
-            "weights": (heads, locations),
+            "weights": (2 * heads, locations),
         }
 
     def _state(self, parts: list[Tensor]) -> NTMState:

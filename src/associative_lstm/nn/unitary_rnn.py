@@ -26,13 +26,8 @@ def _real_form(X: Tensor) -> Tensor:
     return torch.cat([X, torch.cat([-im, re])], dim=1)
 
 
-def _turn_rows(angles: Tensor, X: Tensor) -> Tensor:
-    """D X, with D the diagonal of ``exp(i angles)``."""
-    return unitary.turn(X.T, angles).T
-
-
-def _turn_columns(X: Tensor, angles: Tensor) -> Tensor:
-    """X D."""
+def _turn(X: Tensor, angles: Tensor) -> Tensor:
+    """Multiply the complex matrix of the pair X by ``exp(i angles)``, broadcast: D X of a column, X D of a row."""
     re, im = X.chunk(2)
     cos, sin = angles.cos(), angles.sin()
     return torch.cat([re * cos - im * sin, re * sin + im * cos])
@@ -41,7 +36,7 @@ def _turn_columns(X: Tensor, angles: Tensor) -> Tensor:
 def _reflect(v: Tensor, X: Tensor) -> Tensor:
     r"""R X, with R the reflection :math:`I - 2 v v^\dagger / |v|^2`."""
     V = _real_form(v.unsqueeze(1))
-    return X - (2 / v.dot(v)) * (V @ (V.T @ X))
+    return torch.addmm(X, V * (-2 / v.dot(v)), V.T @ X)
 
 
 class _UnitaryBase(RecurrentNetwork):
@@ -180,8 +175,8 @@ class UnitaryRNN(_UnitaryBase):
         """W as the real ``(hidden_size, hidden_size)`` matrix that acts on real pairs: orthogonal."""
         inner, outer = self._constant_parts()
         d_1, d_2, d_3 = self.phases
-        between = _turn_rows(d_2, _turn_columns(inner, d_1))
-        return _real_form(_turn_rows(d_3, _real_form(outer) @ between))
+        W = _real_form(outer) @ _turn(inner, d_2.unsqueeze(1))
+        return _real_form(_turn(W, d_3.unsqueeze(1) + d_1))  # rows by d_3 and columns by d_1
 
     def _sequence(self, x: Tensor, parts: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
         return self._run(x, parts[0], self.recurrent_matrix().unsqueeze(0), None)
