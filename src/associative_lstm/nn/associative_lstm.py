@@ -1,5 +1,6 @@
 """The Associative LSTM over sequences, called like `torch.nn.LSTM`."""
 
+import warnings
 from typing import Any
 
 import torch
@@ -12,6 +13,8 @@ from associative_lstm.nn.base import (
     AssociativeLSTMState,
     check_choice,
     check_input,
+    check_number,
+    check_pair,
     check_positive_int,
     check_state,
     float_precision,
@@ -127,12 +130,16 @@ class AssociativeLSTM(AssociativeBase):
             activation,
             key_init,
             forget_bias,
+            dtype,
         )
         check_positive_int("num_layers", num_layers)
         check_positive_int("keep_states_every", keep_states_every)
         check_choice("backend", backend, kernels.BACKENDS)
+        check_number("dropout", dropout)
         if not 0 <= dropout <= 1:
             raise ValueError(f"dropout: expected a probability between 0 and 1, got {dropout}")
+        if dropout and num_layers == 1:
+            warnings.warn("dropout: acts between layers, and there is only one", UserWarning, stacklevel=2)
         self.num_layers = num_layers
         self.batch_first = batch_first
         self.dropout = float(dropout)
@@ -173,15 +180,19 @@ class AssociativeLSTM(AssociativeBase):
     ) -> tuple:
         if isinstance(x, PackedSequence):
             return self._forward_packed(x, state, return_cells)
+        if not isinstance(x, Tensor):
+            raise TypeError(f"x: expected a tensor or a PackedSequence, got {type(x).__name__}")
         if x.dim() not in (2, 3):
             raise ValueError(
                 f"x: expected 3 dimensions, or 2 for a single sequence, got shape {tuple(x.shape)}"
             )
+        check_input(x, self.input_size, self.weight_ih_l0)
         unbatched = x.dim() == 2
+        if state is not None:
+            self._check_state(state, () if unbatched else (x.shape[0 if self.batch_first else 1],))
         if unbatched:
             x = x.unsqueeze(1)
-            if state is not None:
-                state = (_batch_of_one("h_0", state[0], 2), _batch_of_one("c_0", state[1], 3))
+            state = None if state is None else (state[0].unsqueeze(1), state[1].unsqueeze(1))
         elif self.batch_first:
             x = x.transpose(0, 1)
         output, h_n, c_n, cells = self._run(x, state, None, return_cells)
@@ -196,9 +207,11 @@ class AssociativeLSTM(AssociativeBase):
 
     def _forward_packed(self, x: PackedSequence, state: State | None, return_cells: bool) -> tuple:
         # The batch is worked on in the pack's order, longest item first; states and cells keep the caller's.
+        check_input(x.data, self.input_size, self.weight_ih_l0)
         padded, lengths = pad_packed_sequence(PackedSequence(x.data, x.batch_sizes))
+        if state is not None:
+            self._check_state(state, (padded.shape[1],))
         if state is not None and x.sorted_indices is not None:
-            self._check_states(state, padded.shape[1])
             state = (state[0].index_select(1, x.sorted_indices), state[1].index_select(1, x.sorted_indices))
         output, h_n, c_n, cells = self._run(padded, state, lengths, return_cells)
         packed = pack_padded_sequence(output, lengths)
@@ -216,11 +229,6 @@ class AssociativeLSTM(AssociativeBase):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         """All layers and directions over x ``(T, B, input)``, with the state ``(D * num_layers, B, ...)``."""
         weight = self.weight_ih_l0
-        check_input(x, self.input_size, weight)
-        if x.shape[0] == 0:
-            raise ValueError(f"x: expected at least one time step, got shape {tuple(x.shape)}")
-        if state is not None:
-            self._check_states(state, x.shape[1])
         directions = 2 if self.bidirectional else 1
         outputs: list[Tensor] = []
         h_n: list[Tensor] = []
@@ -269,13 +277,11 @@ class AssociativeLSTM(AssociativeBase):
             batch, self.num_copies, self.hidden_size
         )
 
-    def _check_states(self, state: State, batch: int) -> None:
-        if not isinstance(state, tuple) or len(state) != 2:
-            raise ValueError("state: expected a pair (h_0, c_0)")
-        weight = self.weight_ih_l0
-        sequences = len(self._suffixes)
-        check_state("h_0", state[0], (sequences, batch, self.read_size), weight)
-        check_state("c_0", state[1], (sequences, batch, self.num_copies, self.hidden_size), weight)
+    def _check_state(self, state: State, batch: tuple[int, ...]) -> None:
+        check_pair(("h_0", "c_0"), state)
+        lead = len(self._suffixes), *batch
+        check_state("h_0", state[0], (*lead, self.read_size), self.weight_ih_l0)
+        check_state("c_0", state[1], (*lead, self.num_copies, self.hidden_size), self.weight_ih_l0)
 
     @classmethod
     def from_lstm(cls, lstm: nn.LSTM, num_copies: int = 1) -> "AssociativeLSTM":
@@ -292,6 +298,8 @@ class AssociativeLSTM(AssociativeBase):
         >>> torch.allclose(output[..., :5], lstm(x)[0], atol=1e-6)
         True
         """
+        if not isinstance(lstm, nn.LSTM):
+            raise TypeError(f"lstm: expected a torch.nn.LSTM, got {type(lstm).__name__}")
         if lstm.proj_size:
             raise ValueError(f"lstm: expected one without projections, got proj_size={lstm.proj_size}")
         width = lstm.hidden_size
@@ -343,11 +351,3 @@ def _stack(tensors: list[Tensor]) -> Tensor:
     return (
         torch.stack(tensors) if len(tensors) > 1 else tensors[0].unsqueeze(0)
     )  # a view: no copy in the usual case
-
-
-def _batch_of_one(name: str, state: Tensor, dimensions: int) -> Tensor:
-    if state.dim() != dimensions:
-        raise ValueError(
-            f"{name}: expected {dimensions} dimensions with a single sequence, got shape {tuple(state.shape)}"
-        )
-    return state.unsqueeze(1)

@@ -8,6 +8,7 @@ from associative_lstm.nn.base import (
     AssociativeBase,
     AssociativeLSTMState,
     check_input,
+    check_pair,
     check_state,
     float_precision,
 )
@@ -68,6 +69,7 @@ class AssociativeLSTMCell(AssociativeBase):
             activation,
             key_init,
             forget_bias,
+            dtype,
         )
         self._add_direction("", input_size, {"device": device, "dtype": dtype})
         self.reset_parameters()
@@ -77,21 +79,22 @@ class AssociativeLSTMCell(AssociativeBase):
         self._reset_direction("")
 
     def forward(self, x: Tensor, state: tuple[Tensor, Tensor] | None = None) -> AssociativeLSTMState:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"x: expected a tensor, got {type(x).__name__}")
         if x.dim() not in (1, 2):
             raise ValueError(f"x: expected (B, input_size) or (input_size,), got shape {tuple(x.shape)}")
+        check_input(x, self.input_size, self.weight_ih)
+        shapes = (*x.shape[:-1], self.read_size), (*x.shape[:-1], self.num_copies, self.hidden_size)
+        if state is None:
+            h, c = (self.weight_ih.new_zeros(shape) for shape in shapes)
+        else:
+            check_pair(("h", "c"), state)
+            h, c = state
+            check_state("h", h, shapes[0], self.weight_ih)
+            check_state("c", c, shapes[1], self.weight_ih)
         batched = x.dim() == 2
         if not batched:
-            x = x.unsqueeze(0)
-            state = None if state is None else (state[0].unsqueeze(0), state[1].unsqueeze(0))
-        check_input(x, self.input_size, self.weight_ih)
-        batch = x.shape[0]
-        if state is None:
-            h = x.new_zeros(batch, self.read_size, dtype=self.weight_ih.dtype)
-            c = x.new_zeros(batch, self.num_copies, self.hidden_size, dtype=self.weight_ih.dtype)
-        else:
-            h, c = state
-            check_state("h", h, (batch, self.read_size), self.weight_ih)
-            check_state("c", c, (batch, self.num_copies, self.hidden_size), self.weight_ih)
+            x, h, c = x.unsqueeze(0), h.unsqueeze(0), c.unsqueeze(0)
         with float_precision(x):
             x = x.to(self.weight_ih.dtype)
             z = nn.functional.linear(x, self.weight_ih, self.bias)

@@ -35,6 +35,7 @@ class AssociativeBase(nn.Module):
         activation: str,
         key_init: str,
         forget_bias: float,
+        dtype: torch.dtype | None,
     ) -> None:
         super().__init__()
         for name, value in [("input_size", input_size), ("num_copies", num_copies), ("num_heads", num_heads)]:
@@ -46,8 +47,8 @@ class AssociativeBase(nn.Module):
             )
         check_choice("activation", activation, tuple(reference.ACTIVATIONS))
         check_choice("key_init", key_init, KEY_INITS)
-        if not math.isfinite(forget_bias):
-            raise ValueError(f"forget_bias: expected a finite number, got {forget_bias}")
+        check_number("forget_bias", forget_bias)
+        check_dtype(dtype)
         if not bias and (key_init == "conjugate" or forget_bias != 0):
             raise ValueError("bias: key_init='conjugate' and forget_bias set biases, so expected bias=True")
         self.input_size = input_size
@@ -137,41 +138,71 @@ def check_positive_int(name: str, value: int) -> None:
         raise ValueError(f"{name}: expected at least 1, got {value}")
 
 
+def check_number(name: str, value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name}: expected a number, got {type(value).__name__}")
+    if not math.isfinite(value):
+        raise ValueError(f"{name}: expected a finite number, got {value}")
+
+
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise ValueError(f"{name}: expected one of {', '.join(map(repr, choices))}, got {value!r}")
 
 
+def check_dtype(dtype: torch.dtype | None) -> None:
+    if dtype is not None and not dtype.is_floating_point:
+        raise TypeError(f"dtype: expected a floating-point type, got {dtype}")
+
+
 def check_input(x: Tensor, input_size: int, weight: Tensor) -> None:
-    """Refuse an x that does not fit ``weight``; x is ``(..., B, input)`` here."""
+    """Refuse an x ``(..., input_size)`` that does not fit ``weight``, or that is empty."""
     if not x.is_floating_point():
         raise ValueError(f"x: expected a floating-point tensor, got {x.dtype}")
-    if x.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):
+    if x.dtype != weight.dtype and not _autocast(x):
         raise ValueError(f"x: expected {weight.dtype}, the type of the weights, got {x.dtype}")
-    if x.device != weight.device:
-        raise ValueError(
-            f"x: expected a tensor on {weight.device}, where the weights are, got one on {x.device}"
-        )
+    _check_place("x", x, weight)
     if x.shape[-1] != input_size:
         raise ValueError(f"x: expected a last dimension of input_size={input_size}, got {x.shape[-1]}")
-    if x.shape[-2] == 0:
-        raise ValueError(f"x: expected at least one item in the batch, got shape {tuple(x.shape)}")
+    if 0 in x.shape[:-1]:
+        raise ValueError(
+            f"x: expected at least one time step and one item in the batch, got shape {tuple(x.shape)}"
+        )
 
 
 def check_state(name: str, state: Tensor, shape: tuple[int, ...], weight: Tensor) -> None:
-    """Refuse a state of another shape, type or device than the layer's."""
+    """Refuse a state of another shape than this, or of another type or device than ``weight``."""
     if not isinstance(state, Tensor):
         raise TypeError(f"{name}: expected a tensor, got {type(state).__name__}")
     if tuple(state.shape) != shape:
         raise ValueError(f"{name}: expected shape {shape}, got {tuple(state.shape)}")
     if state.dtype != weight.dtype:
         raise ValueError(f"{name}: expected {weight.dtype}, the type of the weights, got {state.dtype}")
-    if state.device != weight.device:
-        raise ValueError(f"{name}: expected a tensor on {weight.device}, got one on {state.device}")
+    _check_place(name, state, weight)
+
+
+def check_pair(names: tuple[str, str], state: tuple[Tensor, Tensor]) -> None:
+    """Refuse a state that is not a pair."""
+    if not isinstance(state, tuple) or len(state) != 2:
+        kind = f"{type(state).__name__} of {len(state)}" if isinstance(state, tuple) else type(state).__name__
+        raise TypeError(f"state: expected a tuple of two tensors ({', '.join(names)}), got {kind}")
+
+
+def _check_place(name: str, tensor: Tensor, weight: Tensor) -> None:
+    if tensor.device != weight.device:
+        raise ValueError(
+            f"{name}: expected a tensor on {weight.device}, where the weights are, got one on {tensor.device}"
+        )
+    if tensor.layout is not torch.strided:
+        raise ValueError(f"{name}: expected a dense tensor, got {tensor.layout}")
 
 
 def float_precision(x: Tensor) -> contextlib.AbstractContextManager:
     """Switches autocast off: a memory that is summed up over many steps wants the weights' own precision."""
-    if torch.is_autocast_enabled(x.device.type):
+    if _autocast(x):
         return torch.autocast(x.device.type, enabled=False)
     return contextlib.nullcontext()
+
+
+def _autocast(x: Tensor) -> bool:
+    return x.device.type != "meta" and torch.is_autocast_enabled(x.device.type)
