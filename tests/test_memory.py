@@ -202,19 +202,26 @@ def test_generations_count_growths_with_writes_between_them() -> None:
     assert memory.traces.eq(0).all()
 
 
-def test_evidence_that_a_copy_holds_an_item_has_the_stated_distribution() -> None:
+@pytest.mark.parametrize("spread", [0.1, 1.0])
+@pytest.mark.parametrize("added", [1, 30])
+def test_evidence_of_a_key_that_was_not_written_is_standard_normal(spread: float, added: int) -> None:
+    """Also for values like photographs': of one sign, nearly constant, and much alike."""
     g = generator(3)
     memory = HolographicMemory(256, 2, batch_shape=(400,), generator=g, dtype=torch.float64)
-    keys = hf.random_key(256, 400, 5, generator=g, dtype=torch.float64)
-    values = torch.randn(400, 5, 256, generator=g, dtype=torch.float64).exp()  # uneven powers, common sign
+    keys, others = hf.random_key(256, 2, 400, 5, generator=g, dtype=torch.float64)
+    values = (spread * torch.randn(400, 5, 256, generator=g, dtype=torch.float64)).exp()
     memory.write(keys, values)
-    memory.resize(4)
-    others = hf.random_key(256, 400, 5, generator=g, dtype=torch.float64)
+    memory.resize(2 + added)
     memory.write(others, values.flip(1))
-    a, b = (memory._sum_over_copies(keys[:, :1], s)[0] for s in memory._generations())
-    power_a, power_b = (h.square().unflatten(-1, (2, -1)).sum(-2) for h in (a, b))
-    z = (a * b).sum(-1) / (power_a * power_b).sum(-1).div(2).sqrt()
+    _, new = memory._generations()
+    z = memory._evidence(keys[:, :1], values[:, :1], new)
     assert stats.kstest(z.flatten().numpy(), "norm").pvalue > 0.01
+    # The value as read shares some noise with the new copies, where a permutation of each meets: a little bias.
+    z = memory._evidence(keys[:, :1], memory.read(keys[:, :1], num_copies=2), new)
+    assert z.mean().abs() < 0.5
+    assert z.std().item() == pytest.approx(1, abs=0.15)
+    z = memory._evidence(others[:, :1], memory.read(others[:, :1], num_copies=2), new)
+    assert z.mean() > (5 if added == 30 else 1)  # and of a key that was written, it is there
 
 
 # --- property: partial keys

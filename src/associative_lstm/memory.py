@@ -26,9 +26,8 @@ __all__ = ["HolographicMemory", "expected_error"]
 # Permuted keys are gathered for so many numbers at a time: few enough to stay in a core's cache.
 BLOCK = 1 << 18
 
-# Copies added later join the average when their read agrees with the older ones' by this many standard
-# deviations.
-AGREEMENT = 5.0
+# Copies added later join the average when they lead from the value back to its key by so many deviations.
+EVIDENCE = 5.0
 
 
 class HolographicMemory(nn.Module):
@@ -116,7 +115,7 @@ class HolographicMemory(nn.Module):
             ) from None
         x = self._items_last(value)  # (N/2, B, 2, K)
         added = x.new_empty(self.size // 2, x.shape[1], self.num_copies, 2)
-        for block, r in self._permuted(key, slice(None)):
+        for block, r in self._permuted(key, self.permutations):
             products = r.flatten(2, 3) @ x[block].mT  # (J, B, C * 2, 2): parts of r times parts of x
             re_x, im_x = products.unflatten(2, (-1, 2)).unbind(3)
             added[block] = torch.stack([re_x[..., 0] - im_x[..., 1], re_x[..., 1] + im_x[..., 0]], dim=-1)
@@ -150,12 +149,12 @@ class HolographicMemory(nn.Module):
             generations = [slice(0, num_copies)]
         else:
             generations = self._generations()
-        total, known_by = self._sum_over_copies(key, generations[0])
+        total, known_by = self._read_sum(key, generations[0])
         held: Tensor | None = None
         for generation in generations[1:]:
-            more, more_known_by = self._sum_over_copies(key, generation)
-            agree = _agree(_mean(total, known_by), _mean(more, more_known_by))
-            held = agree if held is None else held & agree
+            holds = self._holds(key, _mean(total, known_by), generation)
+            held = holds if held is None else held & holds
+            more, more_known_by = self._read_sum(key, generation)
             total = torch.where(held, total + more, total)
             known_by = torch.where(held, known_by + more_known_by, known_by)
         return _mean(total, known_by)
@@ -185,18 +184,19 @@ class HolographicMemory(nn.Module):
         on, and nothing of earlier items: no function of the old traces could supply it. An earlier item must
         therefore be averaged over the older copies only (the mean over all would scale it down by old/new), a
         later one over all. Fixed weights cannot serve both: they would have to sum to one over the old copies
-        and over all of them, so to zero over the new. `read` hence looks at the traces. A copy's *generation*
-        counts the growths (with writes between them) before it was made. Starting from the oldest generation,
-        which holds every item, the next one joins the average if its read b agrees with the read a of those
-        before:
+        and over all of them, so to zero over the new. `read` therefore asks the copies. A copy's *generation*
+        counts the growths (with writes between them) before it was made. The oldest generation holds every
+        item. From its read x̃, the next one is made to give back the key, as it gives a value from a key:
 
         .. math::
-            \mathrm{Re} \sum_j \bar a_j b_j > 5 \sqrt{\tfrac12 \sum_j |a_j|^2 |b_j|^2}
+            \tilde r = \sum_s P_s^{-1} (\overline{\tilde x} \circledast c_s)
+            \qquad
+            \mathrm{Re} \sum_m \overline{r_m} \, \tilde r_m > 5 \sqrt{\tfrac12 \sum_m |r_m|^2 |\tilde r_m|^2}
 
-        If the new copies do not hold the item, b is noise of random phases, and the right side is five
-        standard deviations of the left: a copy joins wrongly once in millions. If evidence is lacking (a
-        short vector under heavy noise), the item is read from the older copies: unbiased always, if with the
-        noise of fewer copies.
+        If these copies do not hold the item, nothing in :math:`\tilde r` knows the random phases of r, and
+        the right side is five standard deviations of the left: they join the average wrongly once in millions
+        of reads. If evidence is lacking (a short vector under heavy noise), the item is read from the older
+        copies: unbiased always, if with the noise of fewer copies.
 
         >>> from associative_lstm import functional
         >>> g = torch.Generator().manual_seed(0)
@@ -244,38 +244,55 @@ class HolographicMemory(nn.Module):
         h = h.reshape(math.prod(self.batch_shape), -1, 2, self.size // 2)
         return h.permute(3, 0, 2, 1).contiguous()
 
-    def _permuted(self, key: Tensor, copies: slice) -> Iterator[tuple[slice, Tensor]]:
+    def _permuted(self, key: Tensor, permutations: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """P_s r for all copies and keys, a block of positions at a time: ``(J, B, C, 2, K)``.
 
         Items x copies x N numbers at once would be gigabytes for a hundred images in a hundred copies.
         """
         r = self._items_last(key)
-        permutations = self.permutations[copies].T  # (N/2, C)
-        step = max(1, BLOCK // max(1, permutations.shape[1] * r[0].numel()))
+        step = max(1, BLOCK // max(1, len(permutations) * r[0].numel()))
         for start in range(0, self.size // 2, step):
             block = slice(start, start + step)
-            index = permutations[block]
+            index = permutations[:, block].T
             yield block, r.index_select(0, index.flatten()).unflatten(0, index.shape).transpose(1, 2)
 
-    def _sum_over_copies(self, key: Tensor, copies: slice) -> tuple[Tensor, Tensor]:
-        r""":math:`\sum_s \overline{(P_s r)} \circledast c_s`, and how many copies know each position."""
-        c = self.traces[..., copies, :].reshape(math.prod(self.batch_shape), -1, 2, self.size // 2)
-        c = c.permute(3, 0, 1, 2)  # (N/2, B, C, 2)
-        total = key.new_empty(*c.shape[:2], key.numel() // (c.shape[1] * self.size), 2)  # (N/2, B, K, 2)
-        for block, r in self._permuted(key, copies):
-            products = r.flatten(3, 4).mT @ c[block]  # (J, B, 2 * K, 2): parts of r times parts of c
-            re_c, im_c = products.unflatten(2, (2, -1)).unbind(2)
-            total[block] = torch.stack([re_c[..., 0] + im_c[..., 1], re_c[..., 1] - im_c[..., 0]], dim=-1)
-        total = total.permute(1, 2, 3, 0).reshape(key.shape)
+    def _unbind_and_sum(self, key: Tensor, permutations: Tensor, traces: Tensor) -> Tensor:
+        r""":math:`\sum_s \overline{(P_s r)} \circledast c_s`, shaped like the key."""
+        c = self._items_last(traces)  # (N/2, B, 2, C)
+        total = key.new_empty(*c.shape[:2], 2, key.numel() // (c.shape[1] * self.size))  # (N/2, B, 2, K)
+        for block, r in self._permuted(key, permutations):
+            products = c[block] @ r.flatten(3, 4)  # (J, B, 2, 2 * K): parts of c times parts of r
+            c_re, c_im = products.unflatten(3, (2, -1)).unbind(2)
+            total[block] = torch.stack([c_re[:, :, 0] + c_im[:, :, 1], c_im[:, :, 0] - c_re[:, :, 1]], dim=2)
+        return total.permute(1, 3, 2, 0).reshape(key.shape)
+
+    def _read_sum(self, key: Tensor, copies: slice) -> tuple[Tensor, Tensor]:
+        """The sum over copies of what they read, and how many of them know each position."""
+        total = self._unbind_and_sum(key, self.permutations[copies], self.traces[..., copies, :])
         return total, self._known_by(key, copies)
 
     def _known_by(self, key: Tensor, copies: slice) -> Tensor:
+        permutations = self.permutations[copies]
         known = (key.detach().unflatten(-1, (2, -1)) != 0).any(-2)  # (*batch_shape, *items, N/2)
         if known.all():
-            return torch.full_like(known, len(self.permutations[copies]), dtype=key.dtype)
+            return torch.full_like(known, len(permutations), dtype=key.dtype)
         pair = torch.cat([known, known], dim=-1).to(key.dtype)
-        counts = torch.cat([r[..., 0, :].sum(2) for _, r in self._permuted(pair, copies)])  # (N/2, B, K)
+        counts = torch.cat([r[..., 0, :].sum(2) for _, r in self._permuted(pair, permutations)])
         return counts.permute(1, 2, 0).reshape(known.shape)
+
+    @torch.no_grad()
+    def _holds(self, key: Tensor, value: Tensor, copies: slice) -> Tensor:
+        """Whether these copies lead from the value back to the key, ``(..., 1)``: see `resize`."""
+        return self._evidence(key, value, copies) > EVIDENCE
+
+    def _evidence(self, key: Tensor, value: Tensor, copies: slice) -> Tensor:
+        inverse = self.permutations[copies].argsort(-1)
+        both = torch.cat([inverse, inverse + self.size // 2], dim=-1)
+        traces = self.traces[..., copies, :]
+        unpermuted = traces.gather(-1, both.expand_as(traces))  # P_s^-1 c_s
+        found = self._unbind_and_sum(value, inverse, unpermuted)
+        power = (_squared_modulus(key) * _squared_modulus(found)).sum(-1, keepdim=True)
+        return (key * found).sum(-1, keepdim=True) / (power / 2).sqrt()
 
     def _check(self, name: str, h: Tensor) -> None:
         if h.shape[-1:] != (self.size,) or h.shape[:-1][: len(self.batch_shape)] != self.batch_shape:
@@ -365,9 +382,5 @@ def _mean(total: Tensor, known_by: Tensor) -> Tensor:
     return total / torch.cat([n, n], dim=-1)
 
 
-def _agree(a: Tensor, b: Tensor) -> Tensor:
-    """Whether two reads have something in common beyond what chance explains, ``(..., 1)``: see `resize`."""
-    a, b = a.detach(), b.detach()
-    power_a, power_b = (h.square().unflatten(-1, (2, -1)).sum(-2) for h in (a, b))
-    deviation = (power_a * power_b).sum(-1, keepdim=True).div(2).sqrt()
-    return (a * b).sum(-1, keepdim=True) > AGREEMENT * deviation
+def _squared_modulus(h: Tensor) -> Tensor:
+    return h.square().unflatten(-1, (2, -1)).sum(-2)
