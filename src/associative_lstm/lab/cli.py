@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import typer
 
-from associative_lstm.lab.commands import demo, inspect, runs, train
+from associative_lstm.lab.commands import capacity, demo, inspect, reproduce, runs, train
 from associative_lstm.lab.files import Interrupted, RunError
 
 app = typer.Typer(
@@ -24,6 +24,8 @@ app.command()(runs.compare)
 app.command()(inspect.show)
 app.command()(inspect.info)
 app.command()(demo.demo)
+app.command()(capacity.capacity)
+app.add_typer(reproduce.app, name="reproduce")
 
 
 @app.callback(invoke_without_command=True)

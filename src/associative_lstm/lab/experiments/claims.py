@@ -1,0 +1,56 @@
+"""What the paper says, by which measure it is judged here, and how it came out."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from associative_lstm.lab.files import write_atomically
+
+Verdict = Literal["holds", "fails", "undecided"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One sentence of the paper in our words, a criterion fixed before measuring, and the numbers behind the verdict.
+
+    >>> judge("More copies, less noise.", "error(20 copies) < error(1 copy)", True, one=19.1, twenty=0.95).verdict
+    'holds'
+    """
+
+    sentence: str
+    criterion: str
+    verdict: Verdict
+    numbers: Mapping[str, float | str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        numbers = ", ".join(
+            f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in self.numbers.items()
+        )
+        return f"{self.verdict}: {self.sentence} [{self.criterion}; {numbers}]"
+
+
+class Outcome(NamedTuple):
+    """What an experiment wrote, and its verdicts."""
+
+    written: list[Path]
+    claims: list[Claim]
+
+
+def judge(sentence: str, criterion: str, holds: bool | None, **numbers: float | str) -> Claim:
+    """A claim with its verdict; ``None`` is for measurements that cannot tell."""
+    verdict: Verdict = "undecided" if holds is None else "holds" if holds else "fails"
+    return Claim(sentence, criterion, verdict, numbers)
+
+
+def write_claims(path: Path, claims: Iterable[Claim], **about: object) -> Path:
+    """Write the claims as JSON, with what else a reader needs to know ``about`` how they were measured."""
+    content = {"about": about, "claims": [asdict(claim) for claim in claims]}
+    write_atomically(path, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
+    return path
+
+
+def read_claims(path: Path) -> list[Claim]:
+    """The claims of a file that `write_claims` wrote."""
+    return [Claim(**claim) for claim in json.loads(path.read_text(encoding="utf-8"))["claims"]]
