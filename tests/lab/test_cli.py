@@ -1,5 +1,6 @@
 """The command: every subcommand on a tiny run, its help, and what it says about bad input."""
 
+import io
 import json
 import os
 import re
@@ -7,10 +8,12 @@ import subprocess
 import sys
 
 import pytest
+from rich.console import Console
 
 from associative_lstm.lab import cli
 from associative_lstm.lab.commands import common
 from associative_lstm.lab.tasks import TASKS
+from associative_lstm.lab.training import Progress
 
 TINY = ["--model", "lstm", "--hidden-size", "8", "--window", "20", "--steps", "20", "--log-every", "5"]
 COMMANDS = ["train", "resume", "eval", "sample", "compare", "show", "info", "demo"]
@@ -217,6 +220,18 @@ def test_names_are_completed_in_the_shell():
         check=False,
     )
     assert "assignment" in done.stdout
+
+
+def test_a_terminal_gets_a_live_line(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(common, "errors", Console(file=screen, force_terminal=True, width=120))
+    with common.live_line("xml", 4000) as show:
+        for step, cost in ((1, float("nan")), (1000, 1.2345)):
+            show(Progress(step, 4000, cost, 20_000.0, 3.0))
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
+    assert "step 1,000/4,000 cost 1.234 bits 20,000 symbols/s" in text
+    with common.progress_bar("evaluating", 3) as advance:
+        advance()
 
 
 def test_the_demo_trains_both_networks_and_asks_them_the_same(alstm, tmp_path):

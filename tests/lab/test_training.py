@@ -4,19 +4,20 @@ import errno
 import json
 import math
 import os
+import re
 
 import pytest
 import torch
 from safetensors import safe_open
 
-from associative_lstm.lab import files, runlog
+from associative_lstm.lab import files, runlog, tasks
 from associative_lstm.lab.checkpoint import find_checkpoints, load_checkpoint
 from associative_lstm.lab.config import complete, task_of
 from associative_lstm.lab.cost import cost_of
 from associative_lstm.lab.evaluation import evaluate, load_trained
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.model import build_model
-from associative_lstm.lab.tasks import Batch, Copy, NTMCopy
+from associative_lstm.lab.tasks import Batch, Copy, NTMCopy, OnlineTask, mark, register
 from associative_lstm.lab.trainer import Trainer, make_fabric
 from associative_lstm.lab.training import resume, train
 
@@ -212,6 +213,30 @@ def test_a_full_disk_under_the_log_is_one_sentence_too(tmp_path, monkeypatch):
     monkeypatch.setattr(runlog.os, "fsync", FullDisk(os.fsync, left=6))
     with pytest.raises(RunError, match="No space left on device"):
         train(config(steps=100), tmp_path)
+
+
+def test_a_task_of_ones_own_is_one_small_class(tmp_path):
+    class Echo(OnlineTask):
+        name = "echo"
+        description = "say the letter again"
+        chance = math.log2(26) / 2
+
+        def sequence(self, rng):
+            letter = self.letter(rng)
+            return f"{letter}={letter}."
+
+        def marks(self, text):
+            return mark(re.compile(r"(?<==)[a-z]\."), text)
+
+    register(Echo)
+    try:
+        train(config(task="echo"), tmp_path / "whole")
+        train(config(task="echo", steps=10), tmp_path / "halves")
+        resume(tmp_path / "halves", steps=20)
+        left, right = (tmp_path / name / "model.safetensors" for name in ("whole", "halves"))
+        assert left.read_bytes() == right.read_bytes()
+    finally:
+        del tasks.TASKS["echo"]
 
 
 def test_an_evaluation_is_the_cost_with_an_interval_that_holds_it(tmp_path):

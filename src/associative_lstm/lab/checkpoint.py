@@ -45,7 +45,7 @@ def save_checkpoint(folder: Path, step: int, content: dict[str, Any], *, keep: P
 
 def find_checkpoints(folder: Path) -> list[Path]:
     """The checkpoints in a folder, the latest first."""
-    found = [path for path in folder.glob("checkpoint-*.pt") if _NAME.fullmatch(path.name)]
+    found = [path for path in folder.glob("checkpoint-*.pt") if _NAME.fullmatch(path.name) and path.is_file()]
     return sorted(found, key=lambda path: (step_of(path), path.name), reverse=True)
 
 

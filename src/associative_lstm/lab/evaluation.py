@@ -12,7 +12,7 @@ from associative_lstm.lab.checkpoint import usable_checkpoints
 from associative_lstm.lab.config import Config, task_of
 from associative_lstm.lab.cost import cost_of
 from associative_lstm.lab.files import RunError
-from associative_lstm.lab.model import SequenceModel, build_model
+from associative_lstm.lab.model import SequenceModel, build_model, load_weights
 from associative_lstm.lab.runlog import read_config
 from associative_lstm.lab.tasks.base import Batch, Stream, Task
 
@@ -34,7 +34,7 @@ def load_trained(folder: str | Path) -> Trained:
     damaged: dict[Path, str] = {}
     for path, content in usable_checkpoints(Path(folder), damaged):
         try:
-            model.load_state_dict(content["trainer"]["model"])
+            load_weights(model, content["trainer"]["model"])
             step = int(content["trainer"]["step"])
         except Exception as error:  # whatever a foreign checkpoint leads to
             damaged[path] = (str(error).splitlines() or [""])[0]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -43,7 +44,6 @@ class SequenceModel(nn.Module):
 
     Outputs: logits ``(T, B, output_size)`` and the state, a tuple of the networks' states.
 
-    >>> import torch
     >>> model = SequenceModel([networks.LSTM(10, 16), networks.LSTM(16, 16)], output_size=10)
     >>> logits, state = model(torch.tensor([[1, 2], [3, 4], [5, 6]]))
     >>> logits.shape
@@ -101,6 +101,16 @@ def _build(config: Config, task: Task) -> SequenceModel:
         layers.append(network(width, config.hidden_size, **options))
         width = int(layers[-1].output_size)  # type: ignore[arg-type]
     return SequenceModel(layers, task.output_size, symbols=task.vocabulary is not None)
+
+
+def load_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
+    """Load saved weights; what does not fit is an error, also in the numbers of a permutation, which index memory."""
+    for name, tensor in weights.items():
+        if not tensor.is_floating_point():
+            places = torch.arange(tensor.shape[-1], dtype=tensor.dtype).expand_as(tensor)
+            if not torch.equal(tensor.sort(-1).values, places):
+                raise ValueError(f"{name} is not a permutation")
+    model.load_state_dict(weights)
 
 
 def count_parameters(model: nn.Module) -> int:

@@ -57,14 +57,18 @@ def plot_runs(folders: Sequence[str | Path], path: Path) -> None:
     write_atomically(path, draw_curves(logs, labels_of(configs), configs[0].task))
 
 
+def curve_key(logs: Sequence[list[dict[str, Any]]]) -> str:
+    """What the curves are of: the cost of the answer where all the lines have it, the cost elsewhere."""
+    return "answer" if all("answer" in line for log in logs for line in log) and any(logs) else "cost"
+
+
 def draw_curves(logs: Sequence[list[dict[str, Any]]], labels: Sequence[str], task_name: str) -> bytes:
     """The PNG: cost against minibatches, one line per run; the cost of the answer where the task has one."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     task = TASKS[task_name]
-    answer = any("answer" in line for log in logs for line in log)
-    key = "answer" if answer else "cost"
+    key = curve_key(logs)
     unit = "bits per sequence" if task.episodic else "bits per scored symbol"
     figure = Figure(figsize=(7.5, 4.5), layout="constrained", dpi=120)
     FigureCanvasAgg(figure)
@@ -79,13 +83,13 @@ def draw_curves(logs: Sequence[list[dict[str, Any]]], labels: Sequence[str], tas
         axes.axhline(chance, color="0.6", linewidth=1, linestyle=":", label="remembering nothing")
         highest = max(highest, chance)
     axes.set_xlabel("minibatches")
-    axes.set_ylabel(f"{unit}, on the answer" if answer else unit)
+    axes.set_ylabel(f"{unit}, on the answer" if key == "answer" else unit)
     axes.set_title(f"{task_name}: {task.description}", fontsize=11)
     axes.set_ylim(0, highest * 1.08 or 1)
     axes.set_xlim(left=0)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="upper right")  # "best" takes long where curves have many points
     image = io.BytesIO()
     figure.savefig(image, format="png")
     return image.getvalue()

@@ -14,6 +14,7 @@
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import platform
@@ -79,21 +80,16 @@ class RunLog:
         self.config = config
         write_atomically(self.folder / "config.toml", config.to_toml().encode())
 
-    def start(self, positions: dict[str, int] | None = None) -> None:
-        """Open the logs at ``positions``, as a checkpoint has them; what was written after it is dropped."""
-        positions = positions or dict.fromkeys(LOGS, 0)
-        for name in LOGS:
-            path, position = self.folder / name, positions[name]
-            if type(position) is not int or position < 0:
-                raise ValueError(f"its position in {name} is {position!r}")
-            size = path.stat().st_size if path.exists() else 0
-            if size < position:
-                raise ValueError(f"{name} has {size} bytes and should have {position}")
+    def start(self, positions: dict[str, Any] | None = None) -> None:
+        """Open the logs at ``positions``, as a checkpoint has them; what was written after it is dropped.
+
+        Logs that differ from what the checkpoint knows of them are a ValueError, and left as they are.
+        """
+        ends = {name: _end(self.folder / name, positions[name]) if positions else 0 for name in LOGS}
         try:
-            for name in LOGS:
-                file = open(self.folder / name, "ab")  # noqa: SIM115 (closed by close())
-                self._files[name] = file
-                file.truncate(positions[name])
+            for name, end in ends.items():
+                self._files[name] = file = open(self.folder / name, "ab")  # noqa: SIM115 (closed by close())
+                file.truncate(end)
             self._events = _Events(self.folder, _last_step(self.folder / LOGS[0]))
         except OSError as error:
             raise RunError(f"{self.folder} cannot be written: {error.strerror or error}") from error
@@ -112,11 +108,12 @@ class RunLog:
                 f"the log in {self.folder} cannot be written: {error.strerror or error}"
             ) from error
 
-    def positions(self) -> dict[str, int]:
-        """Where the logs end, once they are on the disk: what a checkpoint remembers."""
+    def positions(self) -> dict[str, Any]:
+        """Where the logs end and the digest of what they hold, once they are on the disk: for a checkpoint."""
         for file in self._files.values():
             os.fsync(file.fileno())
-        return {name: file.tell() for name, file in self._files.items()}
+        contents = {name: (self.folder / name).read_bytes() for name in LOGS}
+        return {name: [len(content), _digest(content)] for name, content in contents.items()}
 
     def close(self) -> None:
         """Close the files and let go of the folder."""
@@ -184,6 +181,23 @@ def read_log(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
     return [record | {"seconds": seconds.get(record["step"])} for record in records]
 
 
+def _end(path: Path, position: Any) -> int:
+    """The end of what a checkpoint knows of a log, if the log still begins with it."""
+    end, digest = position
+    if type(end) is not int or end < 0:
+        raise ValueError(f"its position in {path.name} is {end!r}")
+    content = path.read_bytes() if path.is_file() else b""
+    if len(content) < end:
+        raise ValueError(f"{path.name} has {len(content)} bytes and should have {end}")
+    if _digest(content[:end]) != digest:
+        raise ValueError(f"{path.name} is not what was written")
+    return end
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
 def _read_lines(path: Path, keys: tuple[str, ...]) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = []
     try:
@@ -195,9 +209,9 @@ def _read_lines(path: Path, keys: tuple[str, ...]) -> list[dict[str, Any]]:
             record = json.loads(line)
         except (ValueError, RecursionError):
             break
-        if not isinstance(record, dict) or not all(
-            isinstance(record.get(key), int | float) for key in ("step", *keys)
-        ):
+        if not isinstance(record, dict) or not {"step", *keys} <= record.keys():
+            break
+        if not all(type(value) in (int, float) and abs(value) < 1e300 for value in record.values()):
             break
         records.append(record)
     return records

@@ -20,6 +20,7 @@ from associative_lstm.lab.model import (
     clone_like,
     detach_state,
     flatten_state,
+    load_weights,
 )
 from associative_lstm.lab.tasks.base import Task
 
@@ -76,7 +77,10 @@ class Trainer:
         )
         self.model = build_model(config, self.task)
         adam = torch.optim.Adam(self.model.parameters(), lr=config.learning_rate, fused=True)
-        self._module, self.optimizer = fabric.setup(self.model, adam)
+        parallel, self.optimizer = fabric.setup(self.model, adam)
+        # Fabric's wrapper of the model is what sums gradients over processes. One process has no need of it, and its
+        # hooks cost as much as a twentieth of a small network's step.
+        self._module = parallel if fabric.world_size > 1 else self.model
         self._parameters = dict(self.model.named_parameters())
         self.has_answer = self.task.answer(next(self.task.stream(1, 0))) is not None
         self.step = 0
@@ -149,7 +153,7 @@ class Trainer:
             "format": _FORMAT,
             "step": self.step,
             "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "moments": self.optimizer.state_dict()["state"],
             "totals": asdict(self.totals),
             "ranks": ranks,
         }
@@ -172,12 +176,27 @@ class Trainer:
             type(v) in (int, float) for v in totals.values()
         ):
             raise ValueError("its totals are not numbers")
-        self.model.load_state_dict(content["model"])
-        self.optimizer.load_state_dict(content["optimizer"])
+        load_weights(self.model, content["model"])
+        self._load_moments(content["moments"])
         self.stream.load_state(mine["stream"])
         self.state = None if mine["state"] is None else clone_like(self._any_state(), mine["state"])
         self.step, self.totals = step, Totals(**totals)
         restore_random_states(mine["random"])
+
+    def _load_moments(self, moments: dict[int, dict[str, Tensor]]) -> None:
+        """Adam's moments of every parameter: checked here, because its compiled routine takes them as they are."""
+        parameters = list(self._parameters.values())
+        if moments and list(moments) != list(range(len(parameters))):
+            raise ValueError("its moments belong to other parameters")
+        for number, moment in moments.items():
+            like = {"step": torch.zeros(()), "exp_avg": parameters[number], "exp_avg_sq": parameters[number]}
+            if moment.keys() != like.keys() or any(
+                moment[name].shape != t.shape or moment[name].dtype != t.dtype for name, t in like.items()
+            ):
+                raise ValueError("its moments have other shapes than the parameters")
+        self.optimizer.load_state_dict(
+            {"state": moments, "param_groups": self.optimizer.state_dict()["param_groups"]}
+        )
 
     def _any_state(self) -> State:
         lanes = next(self.task.stream(self.config.batch_size or 1, 0, world_size=self.fabric.world_size))
@@ -204,6 +223,8 @@ def restore_random_states(states: dict[str, Any]) -> None:
     """Set the three global random generators to states that :func:`random_states` gave."""
     version, numbers, gauss = states["python"]
     name, keys, position, has_gauss, cached = states["numpy"]
+    if name != "MT19937" or keys.shape != (624,) or type(position) is not int or not 0 <= position <= 624:
+        raise ValueError("the state of NumPy's random generator is not one")  # NumPy itself does not check it
     torch.set_rng_state(states["torch"])
     random.setstate((version, tuple(numbers), gauss))
     np.random.set_state((name, keys.numpy().astype(np.uint32), position, has_gauss, cached))  # noqa: NPY002

@@ -1,5 +1,6 @@
 """What the subcommands share: the console, the live line, and names to complete."""
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -32,22 +33,23 @@ def complete_preset(incomplete: str) -> list[str]:
 
 
 @contextmanager
-def live_line(label: str) -> Iterator[Callable[[Any], None]]:
+def live_line(label: str, steps: int) -> Iterator[Callable[[Any], None]]:
     """A function that shows where a run is: on a terminal in one live line, elsewhere now and then a line."""
     if errors.is_terminal:
         columns = (
             TextColumn("[bold]{task.description}"),
             BarColumn(bar_width=24),
             TextColumn("step {task.completed:,}/{task.total:,}"),
-            TextColumn("cost [cyan]{task.fields[cost]:.3f}[/] bits"),
+            TextColumn("cost [cyan]{task.fields[cost]}[/] bits"),
             TextColumn("{task.fields[rate]:,.0f} symbols/s"),
             TimeRemainingColumn(compact=True),
         )
         with Progress(*columns, console=errors) as progress:
-            line = progress.add_task(label, total=None, cost=float("nan"), rate=0.0)
+            line = progress.add_task(label, total=steps, cost="...", rate=0.0)
 
             def show(p: Any) -> None:
-                progress.update(line, completed=p.step, total=p.steps, cost=p.cost, rate=p.symbols_per_second)
+                cost = "..." if math.isnan(p.cost) else f"{p.cost:.3f}"
+                progress.update(line, completed=p.step, total=p.steps, cost=cost, rate=p.symbols_per_second)
 
             yield show
         return

@@ -89,7 +89,7 @@ def compare(
 
     Example: alstm compare runs/assignment-* --out curves.png
     """
-    from associative_lstm.lab.plots import labels_of, plot_runs
+    from associative_lstm.lab.plots import curve_key, labels_of, plot_runs
     from associative_lstm.lab.runlog import read_config, read_log
 
     chosen = [run for run in runs if seed is None or read_config(run).seed == seed]
@@ -104,7 +104,7 @@ def compare(
     table = Table(configs[0].task, "steps", "last cost", "lowest cost", "seconds", box=SIMPLE)
     for column in table.columns[1:]:
         column.justify = "right"
-    key = "answer" if "answer" in logs[0][-1] else "cost"
+    key = curve_key(logs)
     for label, log in zip(labels_of(configs), logs, strict=True):
         seconds = log[-1]["seconds"]
         table.add_row(

@@ -131,7 +131,7 @@ def new_folder(config: Config) -> Path:
 def _train(config: Config, folder: Path) -> None:
     from associative_lstm.lab import training
 
-    with live_line(config.task) as show:
+    with live_line(config.task, config.steps) as show:
         training.train(config, folder, show=show)
     _finish(folder)
 
@@ -153,7 +153,7 @@ def resume(
     config = read_config(run)
     if seed is not None and seed != config.seed:
         raise ValueError(f"seed cannot be changed: the run has {config.seed}, got {seed}")
-    with live_line(config.task) as show:
+    with live_line(config.task, steps or config.steps) as show:
         training.resume(run, steps=steps, show=show)
     _finish(run)
 
@@ -166,8 +166,11 @@ def _finish(folder: Path) -> None:
     if os.environ.get("RANK", "0") != "0":
         return  # under torchrun the first process speaks for all
     plot_runs([folder], folder / "curve.png")
-    config, last = read_config(folder), read_log(folder)[-1]
-    answer = f", {last['answer']:.3f} on the answer" if "answer" in last else ""
-    console.print(f"{config.task}: cost {last['cost']:.4f} bits{answer} after {last['step']:,} steps")
+    config, log = read_config(folder), read_log(folder)
+    if log:
+        answer = f", {log[-1]['answer']:.3f} on the answer" if "answer" in log[-1] else ""
+        console.print(
+            f"{config.task}: cost {log[-1]['cost']:.4f} bits{answer} after {log[-1]['step']:,} steps"
+        )
     console.print(f"learning curve: {folder / 'curve.png'}")
     console.print(f"run: {folder}")
