@@ -20,11 +20,12 @@ SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
 
 
 class Photographs(NamedTuple):
-    """Images with values in [0, 1], ``(count, 3, 110, 110)`` float32, each with a name, and where they are from."""
+    """Images with values in [0, 1], ``(count, 3, 110, 110)`` float32, each with a name; their source and licences."""
 
     pixels: Tensor
     names: list[str]
     source: str
+    licences: dict[str, str]
 
 
 class Photo(NamedTuple):
@@ -81,7 +82,9 @@ def from_folder(
         also = f", and {skipped} that cannot be read" if skipped else ""
         raise RunError(f"--images: {count} photographs are needed, {folder} has {len(chosen)}{also}")
     names = [str(f.relative_to(folder)) for f in sorted(chosen)]
-    return Photographs(_stack([chosen[f] for f in sorted(chosen)]), names, f"photographs in {folder.name}")
+    return Photographs(
+        _stack([chosen[f] for f in sorted(chosen)]), names, f"photographs in {folder.name}", {}
+    )
 
 
 def embedded(count: int) -> Photographs:
@@ -92,7 +95,8 @@ def embedded(count: int) -> Photographs:
             f"{count} photographs are needed and {len(crops)} are embedded: give a folder with --images"
         )
     source = "crops of freely licensed photographs that come with scikit-image"
-    return Photographs(_stack([crop for _, crop in crops]), [name for name, _ in crops], source)
+    licences = {photo.name: photo.licence for photo in EMBEDDED}
+    return Photographs(_stack([crop for _, crop in crops]), [name for name, _ in crops], source, licences)
 
 
 def to_vectors(pixels: Tensor) -> Tensor:

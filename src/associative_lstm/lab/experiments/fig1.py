@@ -55,13 +55,12 @@ def run(
         {"image": name, **{f"mse_{copies}_copies": errors[copies][k].item() for copies in COPIES}}
         for k, name in enumerate(photographs.names)
     ]
+    about = {"source": photographs.source, "licences": photographs.licences, "size": SIZE, "seed": seed}
     return Outcome(
         [
             save_figure(draw(photographs, retrieved, errors), out / "fig1.png", colours=256),
             save_table(out / "fig1.csv", table),
-            write_claims(
-                out / "claims.json", [claim], source=photographs.source, images=count, size=SIZE, seed=seed
-            ),
+            write_claims(out / "claims.json", [claim], **about),
         ],
         [claim],
     )

@@ -66,7 +66,7 @@ def run(
         written.append(save_table(out / f"{name}.csv", measured.rows))
         written.append(save_figure(draw(measured, photographs.pixels), out / f"{name}.png", colours=256))
         advance()
-    about = {"source": photographs.source, "size": x.shape[1], "seed": seed}
+    about = {"source": photographs.source, "licences": photographs.licences, "size": x.shape[1], "seed": seed}
     written.append(write_claims(out / "claims.json", claims, **about))
     return Outcome(written, claims)
 

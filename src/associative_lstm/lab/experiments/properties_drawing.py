@@ -137,13 +137,19 @@ def draw_bindings(measured: "Measured", originals: Tensor) -> Figure:
             if row["binding"] == name
         ]
     with style():
-        figure = Figure((8.6, 8.5))
+        figure = Figure((8.6, 8.9))
         _title(
             figure,
             f"Other ways to bind and to read: one of 1 to {counts[-1]} images, {rows[0]['copies']} copies",
         )
-        axes = figure.add_axes((0.235, 0.0, 0.755, 0.96))
+        axes = figure.add_axes((0.235, 0.05, 0.755, 0.91))
         picture_table(axes, table, ["", *map(_images, counts)])
+        note = (
+            "Errors are means over draws, pictures the first draw. The noise of circular convolution lies in the\n"
+            "spectrum and is largest at low frequencies, as photographs are. A permuted key keeps its sum, so that\n"
+            "copies cannot average out the noise of the brightness."
+        )
+        figure.text(0.01, 0.01, note, fontsize=10, color="0.35")
     return figure
 
 
