@@ -4,13 +4,16 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from rich.console import Console
 
 from associative_lstm.lab import cli
+from associative_lstm.lab.checkpoint import find_checkpoints
 from associative_lstm.lab.commands import common
 from associative_lstm.lab.tasks import TASKS
 from associative_lstm.lab.training import Progress
@@ -163,7 +166,7 @@ def test_show_lists_the_tasks_and_info_the_machine(alstm):
     code, out, _ = alstm("info")
     assert code == 0
     assert "torch: " in out
-    assert "AssociativeLSTM, torch.float32 on cpu: " in out
+    assert re.search(r"associative-lstm +128 +114,320 +float32, float64: fused", out)
 
 
 @pytest.mark.parametrize(
@@ -232,6 +235,24 @@ def test_a_terminal_gets_a_live_line(monkeypatch):
     assert "step 1,000/4,000 cost 1.234 bits 20,000 symbols/s" in text
     with common.progress_bar("evaluating", 3) as advance:
         advance()
+
+
+def test_ctrl_c_stops_the_demo_with_both_runs_saved(tmp_path):
+    command = [sys.executable, "-m", "associative_lstm.lab.cli", "demo", "--out", str(tmp_path / "demo")]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        logs = [tmp_path / "demo" / name / "log.jsonl" for name in ("associative-lstm", "lstm")]
+        deadline = time.monotonic() + 240
+        while not all(log.exists() and log.stat().st_size for log in logs) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the group
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert f"alstm resume {tmp_path / 'demo' / 'lstm'}" in errors
+    assert "Traceback" not in errors
+    for log in logs:
+        assert find_checkpoints(log.parent)
 
 
 def test_the_demo_trains_both_networks_and_asks_them_the_same(alstm, tmp_path):

@@ -24,7 +24,7 @@ from associative_lstm.lab.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
-from associative_lstm.lab.config import Config, complete, read_toml
+from associative_lstm.lab.config import Config, complete, read_toml, tomllib
 from associative_lstm.lab.tasks import corpus
 from associative_lstm.lab.training import train
 
@@ -103,8 +103,6 @@ def test_any_values_are_a_configuration_or_one_sentence(settings_, with_task):
 
 
 def read_back(config):
-    import tomllib
-
     return tomllib.loads(config.to_toml())
 
 

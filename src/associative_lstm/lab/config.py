@@ -12,6 +12,7 @@ from typing import Any, get_args, get_type_hints
 
 from associative_lstm.lab.tasks import TASKS, make_task
 from associative_lstm.lab.tasks.base import Task
+from associative_lstm.lab.tasks.corpus import Progress
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -225,10 +226,11 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise ValueError(f"configuration {str(path)!r} is not valid TOML: {reason}") from error
 
 
-def task_of(config: Config, **options: Any) -> Task:
-    """The task that a complete configuration describes."""
+def task_of(config: Config, progress: Progress = lambda message: None) -> Task:
+    """The task that a complete configuration describes; ``progress`` hears of a download."""
+    options: dict[str, Any] = {}
     if config.window is not None:
         options["window"] = config.window
     if config.task == "wikipedia":
-        options["data"] = config.data
+        options |= {"data": config.data, "progress": progress}
     return make_task(config.task, **options)

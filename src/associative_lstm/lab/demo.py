@@ -57,7 +57,8 @@ def train_side_by_side(
                 else:
                     failures.append(content)
     except KeyboardInterrupt:  # the processes have had the same Ctrl-C, and save their runs
-        failures.append(RunError(f"stopped; the runs in {folder} can be continued with `alstm resume`"))
+        commands = " and ".join(f"alstm resume {folder / name}" for name in configs)
+        failures.append(Interrupted(f"stopped; continue with: {commands}"))
     except BaseException:
         for process in processes:
             process.terminate()
@@ -91,10 +92,8 @@ def _train_one(config: Config, folder: Path, writer: Connection) -> None:
         from associative_lstm.lab.training import train
 
         train(config, folder, show=lambda progress: writer.send(("progress", tuple(progress))))
-    except Interrupted as stopped:
-        writer.send(("failure", RunError(str(stopped))))
-    except (KeyboardInterrupt, BrokenPipeError):
-        pass
+    except (Interrupted, KeyboardInterrupt, BrokenPipeError):
+        pass  # the process that shows the demo has had the same Ctrl-C, and speaks for both
     except Exception as error:
         writer.send(("failure", RunError(str(error) or type(error).__name__)))
     finally:

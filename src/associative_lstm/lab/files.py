@@ -11,10 +11,7 @@ class RunError(RuntimeError):
 
 
 class Interrupted(Exception):
-    """The run was asked to stop, and has stopped with everything saved."""
-
-    def __init__(self, folder: Path, step: int) -> None:
-        super().__init__(f"stopped after step {step}; continue with: alstm resume {folder}")
+    """The run was asked to stop, and has stopped with everything saved: how to go on, in one sentence."""
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -3,6 +3,7 @@
 import math
 import os
 import random
+import sys
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -71,7 +72,7 @@ class Trainer:
         torch.set_num_threads(config.threads)
         torch.manual_seed(config.seed)  # the same weights and permutations in every process
         self.config, self.fabric = config, fabric
-        self.task = task or task_of(config)
+        self.task = task or task_of(config, lambda message: print(message, file=sys.stderr, flush=True))
         self.stream = self.task.stream(
             config.batch_size, config.seed, rank=fabric.global_rank, world_size=fabric.world_size
         )

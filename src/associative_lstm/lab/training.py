@@ -87,6 +87,20 @@ def resume(
     return Path(folder)
 
 
+def train_or_resume(config: Config, folder: str | Path, *, show: Show | None = None) -> Path:
+    """What a grid of runs wants: a run that is done is left alone, one begun is continued, another is begun.
+
+    A folder that holds a run of another configuration is an error.
+    """
+    if not (Path(folder) / "config.toml").is_file():
+        return train(config, folder, show=show)
+    found = read_config(folder)
+    if found != config:
+        differ = [key for key, value in dataclasses.asdict(config).items() if getattr(found, key) != value]
+        raise RunError(f"{folder} holds a run with another {', '.join(differ)}")
+    return Path(folder) if is_done(folder) else resume(folder, show=show)
+
+
 def is_done(folder: str | Path) -> bool:
     """Whether the run in ``folder`` has made all its steps."""
     path = Path(folder)
@@ -158,7 +172,7 @@ def _loop(
                     last_good = _save(log.folder, step, content, last_good)
             meter.step()
             if stop and not last:
-                raise Interrupted(folder, step)
+                raise Interrupted(f"stopped after step {step}; continue with: alstm resume {folder}")
     if log is not None:
         export_weights(log.folder / WEIGHTS, trainer.weights(), config, trainer.step)
 

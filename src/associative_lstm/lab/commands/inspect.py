@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.box import SIMPLE
 from rich.table import Table
 
 from associative_lstm.lab.commands.common import complete_task, console
@@ -66,7 +67,7 @@ def info(
 
     import torch
 
-    from associative_lstm.kernels import choose_backend, fused_unavailable
+    from associative_lstm.kernels import choose_backend
     from associative_lstm.lab.config import MODELS, complete, task_of
     from associative_lstm.lab.model import build_model, count_parameters
     from associative_lstm.lab.runlog import versions
@@ -74,15 +75,30 @@ def info(
     for name, version in versions().items():
         if name != "processes":
             console.print(f"{name}: {version or 'not installed'}")
-    console.print(f"cores: {os.cpu_count()}, PyTorch threads: {torch.get_num_threads()}")
-    for kind in (torch.float32, torch.float64, torch.bfloat16):
-        path, reason = choose_backend("auto", torch.device("cpu"), kind)
-        console.print(f"AssociativeLSTM, {kind} on cpu: {path} ({reason})")
-    if (why := fused_unavailable()) is not None:
-        console.print(f"fused kernel: not available ({why})")
-    torch.manual_seed(seed)
-    table = Table("network (its N_h in the paper)", "parameters on assignment")
+    console.print(
+        f"cores: {os.cpu_count()}; PyTorch threads: {torch.get_num_threads()}; lab threads: 1 per process"
+    )
+    table = Table("network", "N_h", "parameters", "path on the CPU, and why", box=SIMPLE)
     for name, (size, _) in MODELS.items():
+        torch.manual_seed(seed)
         config = complete({"task": "assignment", "model": name})
-        table.add_row(f"{name} ({size})", f"{count_parameters(build_model(config, task_of(config))):,}")
+        parameters = count_parameters(build_model(config, task_of(config)))
+        paths: dict[str, list[str]] = {}
+        for kind in (torch.float32, torch.float64, torch.bfloat16):
+            path, reason = "PyTorch's own routine", "there is none better"
+            if name in _KERNELS:
+                path, reason = choose_backend("auto", torch.device("cpu"), kind, _KERNELS[name])
+            paths.setdefault(f"{path} ({reason})", []).append(str(kind).removeprefix("torch."))
+        words = "\n".join(f"{', '.join(kinds)}: {path}" for path, kinds in paths.items())
+        table.add_row(name, str(size), f"{parameters:,}", words)
     console.print(table)
+    console.print("parameters: on the assignment task, with its 80 symbols")
+
+
+_KERNELS = {
+    "associative-lstm": "fused_cpu",
+    "permutation-rnn": "permuted_sums_fused",
+    "unitary-rnn": "unitary_fused",
+    "multiplicative-unitary-rnn": "unitary_fused",
+    "ntm": "ntm_fused",
+}
