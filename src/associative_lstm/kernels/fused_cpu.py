@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 
 from associative_lstm.kernels import fused_loops
+from associative_lstm.kernels.fused_checks import check_devices, check_inputs, check_saved
 from associative_lstm.kernels.matmul import pack, panel_width
 from associative_lstm.kernels.runtime import announce_compilation, over_batch
 
@@ -86,12 +87,12 @@ def _sequence(
 
     keep = 1 keeps z and the cells after every step; keep = k > 1 the cells before every k-th step; keep = 0 nothing.
     """
-    _check(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths)
+    check_inputs(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, keep)
     x, h, c = x.contiguous(), _copy(h_0), _copy(c_0)
     steps, batch, _ = x.shape
     output = x.new_empty(steps, batch, h.shape[1])
     cells = x.new_empty(_kept(steps, keep), *c.shape)
-    z = linear(x, weight_ih, bias) if keep == 1 else x.new_empty(0, batch, weight_ih.shape[0])
+    z = _linear(x, weight_ih, bias) if keep == 1 else x.new_empty(0, batch, weight_ih.shape[0])
     segment = steps if keep == 1 else _segment(x, weight_ih, keep)
     w_hh, ends = _packed(weight_hh.T), _ends(lengths, x)
     with announce_compilation("the fused Associative LSTM, forward,", str(x.dtype)):
@@ -107,7 +108,7 @@ def _sequence(
                 last,
                 steps,
                 reverse,
-                (z if keep == 1 else linear(x[t_from:t_to], weight_ih, bias)).numpy(),
+                (z if keep == 1 else _linear(x[t_from:t_to], weight_ih, bias)).numpy(),
                 0 if keep == 1 else t_from,
                 w_hh,
                 weight_hh.shape[0],
@@ -116,7 +117,7 @@ def _sequence(
                 output.numpy(),
                 (cells if keep == 1 else cells[:0]).numpy(),
                 0,
-                permutations.numpy(),
+                permutations.contiguous().numpy(),
                 ends,
                 smooth,
             )
@@ -128,6 +129,7 @@ _sequence_op = torch.library.custom_op("associative_lstm::sequence", _sequence, 
 
 @_sequence_op.register_fake
 def _(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, smooth, reverse, keep):
+    check_devices(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths)
     steps, batch, _ = x.shape
     return (
         x.new_empty(steps, batch, h_0.shape[1]),
@@ -159,7 +161,12 @@ def _sequence_backward(
     d_cells: Tensor | None,
     needed: list[bool],
 ) -> list[Tensor]:
-    """The gradients of x, h_0, c_0, weight_ih, weight_hh and bias; an empty tensor for one that is not needed."""
+    """The gradients of x, h_0, c_0, weight_ih, weight_hh and bias; an empty tensor for one that is not needed.
+
+    d_cells counts if the cells of every step were kept. A result of keep > 1 is there for this routine only.
+    """
+    check_inputs(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, keep)
+    check_saved(x, h_0, c_0, weight_ih, keep, output, z, cells, d_output, d_h_n, d_c_n, d_cells, needed)
     x, h_0, c_0 = x.contiguous(), h_0.contiguous(), c_0.contiguous()
     steps, batch, _ = x.shape
     rows_h = weight_hh.shape[0]
@@ -169,7 +176,8 @@ def _sequence_backward(
     d_hh = torch.zeros_like(weight_hh) if need_hh else x.new_empty(0)
     d_bias = x.new_zeros(weight_ih.shape[0]) if need_bias else x.new_empty(0)
     d_output = torch.zeros_like(output) if d_output is None else d_output.contiguous()
-    d_cells = x.new_empty(0, *c_0.shape) if d_cells is None else d_cells.contiguous()
+    d_cells = x.new_empty(0, *c_0.shape) if d_cells is None or keep > 1 else d_cells.contiguous()
+    z, cells = z.contiguous(), cells.contiguous()
     dh = torch.zeros_like(h_0) if d_h_n is None else _copy(d_h_n)
     dc = torch.zeros_like(c_0) if d_c_n is None else _copy(d_c_n)
     dz_first = x.new_zeros(batch, weight_ih.shape[0])
@@ -214,7 +222,7 @@ def _sequence_backward(
                 c_start.numpy(),
                 tau_start,
                 w_hh,
-                permutations.numpy(),
+                permutations.contiguous().numpy(),
                 ends,
                 smooth,
                 d_output.numpy(),
@@ -248,6 +256,7 @@ _sequence_backward_op = torch.library.custom_op(
 
 @_sequence_backward_op.register_fake
 def _(x, h_0, c_0, weight_ih, weight_hh, bias, *rest):
+    check_devices(x, h_0, c_0, weight_ih, weight_hh, bias, *rest)
     needed = rest[-1]
     need_x, _, _, need_ih, need_hh, need_bias = needed
     return [
@@ -298,7 +307,7 @@ def _again(x, h, c, weight_ih, weight_hh, bias, permutations, ends, smooth, reve
     """z and cells of steps first to last - 1, computed once more from the state before them."""
     steps, batch, _ = x.shape
     t_from, t_to = _times(first, last, steps, reverse)
-    z = linear(x[t_from:t_to], weight_ih, bias)
+    z = _linear(x[t_from:t_to], weight_ih, bias)
     h, c = _copy(h), _copy(c)
     output, cells = x.new_empty(last - first, *h.shape), x.new_empty(last - first, *c.shape)
     over_batch(
@@ -317,7 +326,7 @@ def _again(x, h, c, weight_ih, weight_hh, bias, permutations, ends, smooth, reve
         output.numpy(),
         cells.numpy(),
         t_from,
-        permutations.numpy(),
+        permutations.contiguous().numpy(),
         ends,
         smooth,
     )
@@ -351,50 +360,17 @@ def _copy(tensor):
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
+def _linear(x, weight, bias):
+    if torch.is_autocast_enabled("cpu"):  # a backward pass may run inside autocast
+        with torch.autocast("cpu", enabled=False):
+            return linear(x, weight, bias)
+    return linear(x, weight, bias)
+
+
 def _packed(w):
     array = w.detach().numpy()
     return pack(array, panel_width(array.dtype))
 
 
 def _ends(lengths, x):
-    return np.full(x.shape[1], x.shape[0], np.int64) if lengths is None else lengths.numpy()
-
-
-def _check(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths):
-    """Refuse whatever the compiled code could not take: it does not look at sizes again."""
-    steps, batch, inputs = x.shape
-    _, copies, N = c_0.shape
-    rows, H = weight_ih.shape[0], h_0.shape[1]
-    n, heads = N // 2, H // N
-    without_update = n + 2 * heads * n + 2 * heads * N
-    shapes = {
-        "h_0": (h_0, (batch, heads * N)),
-        "c_0": (c_0, (batch, copies, 2 * n)),
-        "weight_ih": (weight_ih, (without_update + heads * N, inputs)),
-        "weight_hh": (weight_hh, (without_update if weight_hh.shape[0] < rows else rows, H)),
-        "permutations": (permutations, (copies, n)),
-    }
-    if bias is not None:
-        shapes["bias"] = (bias, (rows,))
-    for name, (tensor, shape) in shapes.items():
-        if tuple(tensor.shape) != shape:
-            raise ValueError(f"{name}: expected shape {shape}, got {tuple(tensor.shape)}")
-        if name != "permutations" and tensor.dtype != x.dtype:
-            raise ValueError(f"{name}: expected {x.dtype}, the type of x, got {tensor.dtype}")
-        if tensor.device.type != "cpu":
-            raise ValueError(f"{name}: expected a tensor on the CPU, got one on {tensor.device}")
-    if x.dtype not in (torch.float32, torch.float64) or min(x.shape[:2]) < 1 or heads < 1 or copies < 1:
-        raise ValueError(
-            f"x: expected float32 or float64 of at least one step and item, got {x.dtype} {tuple(x.shape)}"
-        )
-    if permutations.dtype != torch.int64:  # the loops themselves refuse an index outside the memory
-        raise ValueError(f"permutations: expected int64, got {permutations.dtype}")
-    if lengths is not None:
-        fits = (
-            lengths.shape == (batch,)
-            and lengths.dtype == torch.int64
-            and lengths[-1] >= 1
-            and lengths[0] <= steps
-        )
-        if not fits or (lengths[1:] > lengths[:-1]).any():
-            raise ValueError(f"lengths: expected {batch} int64 numbers from {steps} to 1, longest first")
+    return np.full(x.shape[1], x.shape[0], np.int64) if lengths is None else lengths.contiguous().numpy()

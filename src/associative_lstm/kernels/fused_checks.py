@@ -1,0 +1,115 @@
+"""What the fused operators refuse, before any compiled code runs: other shapes, types, devices than fit.
+
+Both operators look at everything they are given, at every call: it takes microseconds.
+"""
+
+import torch
+from torch import Tensor
+
+Described = list[tuple[str, Tensor | None, tuple[int, ...]]]
+
+
+def check_inputs(
+    x: Tensor,
+    h_0: Tensor,
+    c_0: Tensor,
+    weight_ih: Tensor,
+    weight_hh: Tensor,
+    bias: Tensor | None,
+    permutations: Tensor,
+    lengths: Tensor | None,
+    keep: int,
+) -> None:
+    """Refuse what a forward pass could not take."""
+    for name, tensor, dimensions in (
+        ("x", x, 3),
+        ("h_0", h_0, 2),
+        ("c_0", c_0, 3),
+        ("weight_hh", weight_hh, 2),
+    ):
+        if tensor.dim() != dimensions:
+            raise ValueError(f"{name}: expected {dimensions} dimensions, got shape {tuple(tensor.shape)}")
+    steps, batch, inputs = x.shape
+    _, copies, N = c_0.shape
+    if x.dtype not in (torch.float32, torch.float64) or steps < 1 or batch < 1:
+        raise ValueError(
+            f"x: expected float32 or float64 of at least one step and item, got {x.dtype} {tuple(x.shape)}"
+        )
+    if copies < 1 or N < 2 or N % 2:
+        raise ValueError(
+            f"c_0: expected at least one copy of a memory of even width, got shape {tuple(c_0.shape)}"
+        )
+    n, heads = N // 2, max(1, h_0.shape[1] // N)
+    without_update = n + 2 * heads * n + 2 * heads * N
+    rows = without_update + heads * N
+    expected: Described = [
+        ("x", x, (steps, batch, inputs)),
+        ("h_0", h_0, (batch, heads * N)),
+        ("c_0", c_0, (batch, copies, N)),
+        ("weight_ih", weight_ih, (rows, inputs)),
+        ("weight_hh", weight_hh, (without_update if weight_hh.shape[0] < rows else rows, heads * N)),
+        ("bias", bias, (rows,)),
+    ]
+    _compare(expected, x.dtype)
+    _compare([("permutations", permutations, (copies, n)), ("lengths", lengths, (batch,))], torch.int64)
+    # The loops themselves refuse a permutation with an index outside the memory.
+    if lengths is not None and (lengths[-1] < 1 or lengths[0] > steps or (lengths[1:] > lengths[:-1]).any()):
+        raise ValueError(f"lengths: expected numbers from {steps} down to 1, the longest first")
+    if keep < 0:
+        raise ValueError(f"keep: expected 0 or more, got {keep}")
+
+
+def check_saved(
+    x: Tensor,
+    h_0: Tensor,
+    c_0: Tensor,
+    weight_ih: Tensor,
+    keep: int,
+    output: Tensor,
+    z: Tensor,
+    cells: Tensor,
+    d_output: Tensor | None,
+    d_h_n: Tensor | None,
+    d_c_n: Tensor | None,
+    d_cells: Tensor | None,
+    needed: list[bool],
+) -> None:
+    """Refuse what a backward pass could not take, beyond the inputs."""
+    if keep < 1:
+        raise ValueError(f"keep: expected at least 1 for a backward pass, got {keep}")
+    if len(needed) != 6:
+        raise ValueError(f"needed: expected 6 truth values, got {len(needed)}")
+    steps, batch, _ = x.shape
+    of_output, of_h, of_c = (steps, batch, h_0.shape[1]), tuple(h_0.shape), tuple(c_0.shape)
+    of_cells = ((steps + keep - 1) // keep, *of_c)
+    expected: Described = [
+        ("output", output, of_output),
+        ("z", z, (steps if keep == 1 else 0, batch, weight_ih.shape[0])),
+        ("cells", cells, of_cells),
+        ("d_output", d_output, of_output),
+        ("d_h_n", d_h_n, of_h),
+        ("d_c_n", d_c_n, of_c),
+        ("d_cells", d_cells, of_cells),
+    ]
+    _compare(expected, x.dtype)
+
+
+def check_devices(x: Tensor, *others: object) -> None:
+    """Refuse tensors on several devices where nothing is computed, and the above does not look."""
+    for other in others:
+        if isinstance(other, Tensor) and other.device != x.device:
+            raise ValueError(f"expected all tensors on {x.device}, as x is, got one on {other.device}")
+
+
+def _compare(expected: Described, dtype: torch.dtype) -> None:
+    for name, tensor, shape in expected:
+        if tensor is None:
+            continue
+        if tensor.shape != shape:
+            raise ValueError(f"{name}: expected shape {shape}, got {tuple(tensor.shape)}")
+        if tensor.dtype is not dtype:
+            raise ValueError(f"{name}: expected {dtype}, got {tensor.dtype}")
+        if not tensor.is_cpu or tensor.layout is not torch.strided:
+            raise ValueError(
+                f"{name}: expected a dense tensor on the CPU, got {tensor.layout} on {tensor.device}"
+            )
