@@ -12,6 +12,7 @@ from typing import Any
 
 import numba
 import torch
+from numba.core import event
 
 
 def _sources() -> str:
@@ -67,25 +68,44 @@ def over_batch(kernel: Callable[..., None], batch: int, *args: Any) -> None:
         _pool = ThreadPoolExecutor(max_workers=threads - 1, thread_name_prefix="associative-lstm")
     edges = [batch * k // threads for k in range(threads + 1)]
     others = [_pool.submit(kernel, edges[k], edges[k + 1], *args) for k in range(1, threads)]
-    kernel(edges[0], edges[1], *args)
-    for other in others:
-        other.result()
+    try:
+        kernel(edges[0], edges[1], *args)
+    finally:
+        errors = [other.exception() for other in others]  # waits: when we leave, nobody writes any more
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+class _WhenCompiling(event.Listener):
+    """Prints a message a second after Numba has begun to compile: not when it finds everything on disk."""
+
+    def __init__(self, message: str) -> None:
+        self.timer = threading.Timer(1.0, lambda: print(message, file=sys.stderr, flush=True))
+        self.timer.daemon = True
+        self.begun = False
+
+    def on_start(self, event: event.Event) -> None:
+        if not self.begun:
+            self.begun = True
+            self.timer.start()
+
+    def on_end(self, event: event.Event) -> None:
+        pass
 
 
 @contextlib.contextmanager
 def announce_compilation(*what: str) -> Iterator[None]:
-    """Around the first call of a kernel: say what is happening if it takes longer than a second."""
+    """Around the first call of a kernel: say what is happening if it has to be compiled and that takes a second."""
     if what in _announced:
         yield
         return
-    message = (
+    listener = _WhenCompiling(
         f"associative-lstm: compiling {' '.join(what)} for this machine (once; later runs load it from disk)"
     )
-    timer = threading.Timer(1.0, lambda: print(message, file=sys.stderr, flush=True))
-    timer.daemon = True
-    timer.start()
     try:
-        yield
+        with event.install_listener("numba:compile", listener):
+            yield
     finally:
-        timer.cancel()
+        listener.timer.cancel()
     _announced.add(what)
