@@ -22,6 +22,7 @@ def fused_unavailable(kernel: str = "fused_cpu") -> str | None:
     return None
 
 
+@torch.compiler.assume_constant_result  # nothing for torch.compile to trace: a choice, made once
 def choose_backend(
     backend: str, device: torch.device, dtype: torch.dtype, kernel: str = "fused_cpu"
 ) -> tuple[str, str]:

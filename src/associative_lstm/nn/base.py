@@ -15,10 +15,20 @@ KEY_INITS = ("glorot", "conjugate")
 
 
 class AssociativeLSTMState(NamedTuple):
-    """What a sequence leaves behind: the last output h and the memory traces c of every layer."""
+    """What a sequence leaves behind: the last output h and the memory traces c of every layer.
+
+    >>> AssociativeLSTMState(h=torch.zeros(1, 2, 8), c=torch.zeros(1, 2, 4, 8)).c.shape
+    torch.Size([1, 2, 4, 8])
+    """
 
     h: Tensor
     c: Tensor
+
+
+# So that a program of torch.export, whose result is such a state, can be saved.
+torch.utils._pytree._register_namedtuple(
+    AssociativeLSTMState, serialized_type_name="associative_lstm.nn.AssociativeLSTMState"
+)
 
 
 class AssociativeBase(nn.Module):
