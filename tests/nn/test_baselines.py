@@ -139,6 +139,31 @@ def test_moves_to_another_dtype(name):
 
 
 @each_network
+def test_compiles(name):
+    net = make(name, learn_initial_state=True)
+    x = torch.randn(4, 2, 5, dtype=torch.float64)
+    torch._dynamo.reset()
+    # torch.compile leaves torch.nn.LSTM alone, and so the network that stands on it.
+    compiled = torch.compile(net, backend="aot_eager", fullgraph=name != "LSTM")
+    expected, output = net(x)[0], compiled(x)[0]
+    assert torch.equal(output, expected)
+    ours, theirs = (
+        torch.autograd.grad(out.square().sum(), list(net.parameters())) for out in (output, expected)
+    )
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+
+
+@each_network
+def test_exports(name):
+    net = make(name).eval()
+    x = torch.randn(4, 2, 5, dtype=torch.float64)
+    exported = torch.export.export(net, (x,)).module()
+    with torch.no_grad():
+        assert torch.equal(exported(x)[0], net(x)[0])
+
+
+@each_network
 @pytest.mark.parametrize(
     ("x", "error", "words"),
     [

@@ -12,9 +12,14 @@ from associative_lstm.kernels import reference
 BACKENDS = ("auto", "reference", "fused")
 
 
-@functools.cache
+@torch.compiler.assume_constant_result
 def fused_unavailable(kernel: str = "fused_cpu") -> str | None:
     """Why the fused kernel of this name cannot be used in this process, or None if it can."""
+    return _import_error(kernel)
+
+
+@functools.cache
+def _import_error(kernel: str) -> str | None:
     try:
         importlib.import_module(f"associative_lstm.kernels.{kernel}")
     except Exception as error:  # Numba is missing, does not fit this Python, or has nowhere to keep its cache

@@ -5,6 +5,8 @@ import math
 import numpy as np
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.autograd.function import once_differentiable
 
 from associative_lstm.kernels.products import add_products
 from associative_lstm.kernels.runtime import announce_compilation, inline, jit, over_batch
@@ -151,7 +153,6 @@ def _smallest(u: Tensor) -> np.floating:
     return np.float32(SMALLEST_MODULUS) if u.dtype == torch.float32 else np.float64(SMALLEST_MODULUS)
 
 
-@torch.library.custom_op("associative_lstm::unitary_sequence", mutates_args=())
 def _sequence(
     u: Tensor, h_0: Tensor, matrices: Tensor, angles: Tensor | None, bias: Tensor, keep: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -175,7 +176,10 @@ def _sequence(
     return output, z, a
 
 
-@_sequence.register_fake
+_sequence_op = torch.library.custom_op("associative_lstm::unitary_sequence", _sequence, mutates_args=())
+
+
+@_sequence_op.register_fake
 def _empty(
     u: Tensor, h_0: Tensor, matrices: Tensor, angles: Tensor | None, bias: Tensor, keep: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -184,7 +188,6 @@ def _empty(
     return u.new_empty(T, B, N), u.new_empty(steps, B, N), u.new_empty(vectors, steps, B, N)
 
 
-@torch.library.custom_op("associative_lstm::unitary_sequence_backward", mutates_args=())
 def _sequence_backward(
     grad: Tensor,
     h_0: Tensor,
@@ -223,7 +226,12 @@ def _sequence_backward(
     return grad_u, carry, grad_matrices, grad_angles, grad_bias.sum(0)
 
 
-@_sequence_backward.register_fake
+_sequence_backward_op = torch.library.custom_op(
+    "associative_lstm::unitary_sequence_backward", _sequence_backward, mutates_args=()
+)
+
+
+@_sequence_backward_op.register_fake
 def _empty_gradients(grad, h_0, matrices, angles, bias, output, z, a):
     grad_angles = grad.new_empty(0, 0, 0, 0) if angles is None else grad.new_empty(angles.shape)
     return (
@@ -241,16 +249,39 @@ def _save(ctx, inputs, output):
     ctx.save_for_backward(h_0, matrices, angles, bias, *output)
 
 
-def _differentiate(ctx, grad, grad_z, grad_a):
-    grad_u, grad_h_0, grad_matrices, grad_angles, grad_bias = _sequence_backward(grad, *ctx.saved_tensors)
+def _differentiate(ctx, grad, grad_z, grad_a, backward=_sequence_backward_op):
+    if grad is None:
+        return (None,) * 6
+    grad_u, grad_h_0, grad_matrices, grad_angles, grad_bias = backward(grad, *ctx.saved_tensors)
     return grad_u, grad_h_0, grad_matrices, grad_angles if ctx.turning else None, grad_bias, None
 
 
-_sequence.register_autograd(_differentiate, setup_context=_save)
+_sequence_op.register_autograd(_differentiate, setup_context=_save)
+
+
+class _Eager(torch.autograd.Function):
+    """The same two routines without the operator's dispatch."""
+
+    @staticmethod
+    def forward(ctx, *inputs):
+        output = _sequence(*inputs)
+        _save(ctx, inputs, output)
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.set_materialize_grads(False)
+        return output
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, *gradients):
+        return _differentiate(ctx, *gradients, backward=_sequence_backward)
 
 
 def sequence(u: Tensor, h_0: Tensor, matrices: Tensor, angles: Tensor | None, bias: Tensor) -> Tensor:
     """All h_t; see `unitary.sequence`."""
     inputs = [tensor for tensor in (u, h_0, matrices, angles, bias) if tensor is not None]
     keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs)
+    if torch.compiler.is_compiling() or isinstance(u, FakeTensor):
+        return _sequence_op(u, h_0, matrices, angles, bias, keep)[0]
+    if keep:
+        return _Eager.apply(u, h_0, matrices, angles, bias, keep)[0]
     return _sequence(u, h_0, matrices, angles, bias, keep)[0]

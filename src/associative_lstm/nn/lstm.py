@@ -106,6 +106,18 @@ class LSTM(RecurrentNetwork):
         ]
         h_0, c_0 = (part.contiguous() for part in parts)
         output, h, c = torch.lstm(
-            x, (h_0, c_0), weights, True, self.num_layers, 0.0, self.training, False, False
-        )  # biases, layers, dropout, training, bidirectional, batch_first
+            x,
+            (h_0, c_0),
+            weights,
+            has_biases=True,
+            num_layers=self.num_layers,
+            dropout=0.0,
+            train=self.training,
+            bidirectional=False,
+            batch_first=False,
+        )
         return output, [h, c]
+
+    @torch.compiler.disable  # as torch.compile does with torch.nn.LSTM: it cannot trace the routine's gradient
+    def forward(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+        return super().forward(x, state)

@@ -1,6 +1,5 @@
 """The unitary RNN and its multiplicative variant: recurrent matrices that keep the length of what they carry."""
 
-import functools
 import math
 from typing import Any
 
@@ -12,12 +11,15 @@ from associative_lstm.nn._recurrent import RecurrentNetwork
 from associative_lstm.nn.base import check_choice
 
 
-@functools.lru_cache(maxsize=8)
-def _fourier(size: int, sign: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-    r"""The unitary matrix :math:`e^{\pm 2 \pi i j k / n} / \sqrt n`, as a real pair along the first dimension."""
-    k = torch.arange(size, device=device)
-    angles = (sign * 2 * math.pi / size) * (k.outer(k) % size).double()  # reduced while it is exact
-    return (torch.cat([angles.cos(), angles.sin()]) / math.sqrt(size)).to(dtype)
+def _fourier(products: Tensor, sign: int, dtype: torch.dtype) -> Tensor:
+    r"""The unitary matrix :math:`e^{\pm 2 \pi i j k / n} / \sqrt n`, as a real pair along the first dimension.
+
+    ``products`` is j k modulo n: the angles of all elements are among n.
+    """
+    n = len(products)
+    angles = torch.arange(n, device=products.device, dtype=torch.float64) * (sign * 2 * math.pi / n)
+    pair = torch.stack([angles.cos(), angles.sin()]) / math.sqrt(n)
+    return pair.to(dtype).index_select(1, products.flatten()).view(2 * n, n)
 
 
 def _real_form(X: Tensor) -> Tensor:
@@ -43,6 +45,7 @@ class _UnitaryBase(RecurrentNetwork):
     """What both networks have: input weights, reflections, a permutation, a modulus bias."""
 
     permutation: Tensor
+    _products: Tensor
 
     def __init__(
         self,
@@ -67,6 +70,8 @@ class _UnitaryBase(RecurrentNetwork):
         self.reflections = torch.nn.Parameter(torch.empty(2, hidden_size, **factory))
         self.modulus_bias = torch.nn.Parameter(torch.empty(half, **factory))
         self.register_buffer("permutation", torch.randperm(half, device=factory["device"]))
+        k = torch.arange(half, device=factory["device"])
+        self.register_buffer("_products", k.outer(k) % half, persistent=False)
         if learn_initial_state:
             self._learn_initial_state(**factory)
 
@@ -88,8 +93,8 @@ class _UnitaryBase(RecurrentNetwork):
 
     def _constant_parts(self) -> tuple[Tensor, Tensor]:
         """P R_1 F and R_2 F^-1: what stands between two diagonals, as real pairs along the first dimension."""
-        half, weight = self.hidden_size // 2, self.weight
-        F, F_inverse = (_fourier(half, sign, weight.device, weight.dtype) for sign in (-1, 1))
+        half = self.hidden_size // 2
+        F, F_inverse = (_fourier(self._products, sign, self.weight.dtype) for sign in (-1, 1))
         v_1, v_2 = self.reflections
         rows = torch.cat([self.permutation, half + self.permutation])
         return _reflect(v_1, F).index_select(0, rows), _reflect(v_2, F_inverse)
