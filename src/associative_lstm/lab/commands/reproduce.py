@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
@@ -123,11 +124,14 @@ def _table(number: int, out: Path | None, steps: int, seed: int) -> None:
     with progress_bar(f"table {number}", len(table.rows) * tables.ROUNDS) as advance:
         folder = out or Path(f"results/table{number}")
         outcome = tables.run(folder, number, steps=steps, seed=seed, advance=advance)
-    shown = Table(*tables.HEADER, title=table.title)
-    for column in shown.columns[2:]:
-        column.justify = "right"
+    header = ("network", "N_h", "params", "paper", "diff", "speed", "paper", "ms")
+    shown = Table(*header, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title_justify="left")
+    shown.title = table.title
+    for column in shown.columns[1:]:
+        column.justify, column.no_wrap = "right", True
     for entry in tables.read(folder, number):
-        shown.add_row(*tables.as_cells(entry))
+        network, size, *others = tables.as_cells(entry)
+        shown.add_row(network, size.split()[0].rstrip(","), *others)
     console.print(shown)
     report(outcome)
 
@@ -135,13 +139,9 @@ def _table(number: int, out: Path | None, steps: int, seed: int) -> None:
 def report(outcome: "Outcome") -> None:
     """Print the verdicts of an experiment, and what it wrote."""
     for claim in outcome.claims:
-        numbers = ", ".join(
-            f"{name.replace('_', ' ')} {value:.4g}" if isinstance(value, float) else f"{name}: {value}"
-            for name, value in claim.numbers.items()
-        )
         verdict = Text(f"{claim.verdict:9}", style=_COLOURS[claim.verdict])
         console.print(verdict, Text(claim.sentence, style="bold"))
-        console.print(Text(f"          {claim.criterion}: {numbers}", style="dim"))
+        console.print(Text(f"          {claim.criterion}: {claim.measured}", style="dim"))
     for path in outcome.written:
         console.print(f"written: {path}", soft_wrap=True, highlight=False)
 

@@ -24,11 +24,14 @@ class Claim:
     verdict: Verdict
     numbers: Mapping[str, float | str] = field(default_factory=dict)
 
-    def __str__(self) -> str:
-        numbers = ", ".join(
-            f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in self.numbers.items()
-        )
-        return f"{self.verdict}: {self.sentence} [{self.criterion}; {numbers}]"
+    @property
+    def measured(self) -> str:
+        """The numbers as text.
+
+        >>> judge("", "", True, slope=-0.99876543, parameters=65226.0).measured
+        'slope -0.9988, parameters 65,226'
+        """
+        return ", ".join(f"{name.replace('_', ' ')} {_shown(value)}" for name, value in self.numbers.items())
 
 
 class Outcome(NamedTuple):
@@ -54,3 +57,9 @@ def write_claims(path: Path, claims: Iterable[Claim], **about: object) -> Path:
 def read_claims(path: Path) -> list[Claim]:
     """The claims of a file that `write_claims` wrote."""
     return [Claim(**claim) for claim in json.loads(path.read_text(encoding="utf-8"))["claims"]]
+
+
+def _shown(value: float | str) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:.4g}"

@@ -31,7 +31,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of the finished table; speeds are relative to the first network, seconds for one minibatch."""
+    """A row of the finished table; speeds are relative to the first network, seconds of one core for a minibatch."""
 
     network: str
     size: str
@@ -171,9 +171,10 @@ def _config(table: Table, row: Row, seed: int) -> Config:
 def _seconds_per_minibatch(
     configs: list[Config], steps: int, advance: Callable[[], None]
 ) -> list[float | None]:
-    """Forward, backward and Adam: the best of several rounds, in which the networks take turns.
+    """Forward, backward and Adam on one core: the best of several rounds, in which the networks take turns.
 
-    Turns, because the machine's speed drifts; the best, because whatever else runs there only ever adds time.
+    Turns, because the machine's speed drifts; the best, because whatever else runs there only ever adds time; and the
+    thread's own time, because it may be kept waiting.
     """
     trainers = [Trainer(config, make_fabric()) for config in configs]
     for trainer in trainers:
@@ -182,10 +183,10 @@ def _seconds_per_minibatch(
     best = [float("inf")] * len(trainers)
     for _ in range(ROUNDS):
         for k, trainer in enumerate(trainers):
-            started = time.perf_counter()
+            started = time.thread_time()
             for _ in range(steps):
                 trainer.train_step()
-            best[k] = min(best[k], (time.perf_counter() - started) / steps)
+            best[k] = min(best[k], (time.thread_time() - started) / steps)
             advance()
     return list(best)
 
@@ -281,5 +282,7 @@ def as_markdown(entries: list[Entry]) -> str:
     }
     lines = [f"- difference {' and '.join(numbers)}: {why}." for why, numbers in differences.items()]
     table = markdown_table(HEADER, map(as_cells, entries))
-    speed = "Speed is relative to the first network: one training minibatch, forward, backward and Adam."
+    speed = (
+        "Speed is relative to the first network: a training minibatch (forward, backward, Adam) on one core."
+    )
     return "\n".join([table, "", speed, *([""] if lines else []), *lines])
