@@ -90,10 +90,9 @@ class Trainer:
 
     def train_step(self) -> None:
         """One minibatch: predict, score, backpropagate, update."""
-        sums, symbols, state = self.backpropagate()
+        (bits, units, answer), symbols, state = self.backpropagate()
         gradients = [p.grad for p in self._parameters.values() if p.grad is not None]
-        norm = torch.nn.utils.get_total_norm(gradients)
-        bits, units, answer, gradient_norm = [*sums.tolist(), norm.item()]
+        gradient_norm = float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))))
         if not (math.isfinite(bits) and math.isfinite(gradient_norm)):
             raise RunError(self._diverged(bits / max(units, 1.0)))
         self.optimizer.step()
@@ -108,19 +107,21 @@ class Trainer:
         totals.symbols += symbols * self.fabric.world_size
         totals.steps += 1
 
-    def backpropagate(self) -> tuple[Tensor, int, State]:
+    def backpropagate(self) -> tuple[list[float], int, State]:
         """The gradients of the next minibatch; its bits, units and bits of the answer; its symbols; the new state."""
         batch = next(self.stream)
         logits, state = self._module(batch.inputs, self.state)
         cost = cost_of(self.task, logits, batch)
         bits = cost.bits.sum()
-        answer = bits.new_zeros(()) if cost.answer is None else cost.answer.sum()
-        sums = torch.stack([bits.detach(), cost.units.sum(), answer])
+        answer = 0.0 if cost.answer is None else float(cost.answer.sum())
+        sums = [float(bits.detach()), float(cost.units.sum()), answer]
         processes = self.fabric.world_size
         if processes > 1:
-            torch.distributed.all_reduce(sums)
+            everywhere = torch.tensor(sums, dtype=torch.float64)
+            torch.distributed.all_reduce(everywhere)
+            sums = everywhere.tolist()
         # Data-parallel training averages gradients over the processes; their sum is meant.
-        self.fabric.backward(bits * processes / sums[1].clamp(min=1.0))
+        self.fabric.backward(bits * (processes / max(sums[1], 1.0)))
         return sums, batch.mask.numel(), state
 
     def _diverged(self, cost: float) -> str:
