@@ -292,6 +292,18 @@ def test_key_and_value_are_broadcast() -> None:
     torch.testing.assert_close(added, memory.traces)
 
 
+def test_broadcasting_never_mixes_the_memories_of_a_batch() -> None:
+    g = generator()
+    memory = HolographicMemory(6, 2, batch_shape=(3,), generator=g, dtype=torch.float64)
+    keys = hf.random_key(6, 3, 3, generator=g, dtype=torch.float64)  # as many items as memories
+    value = torch.randn(3, 6, generator=g, dtype=torch.float64)  # one for each memory, under all of its keys
+    memory.write(keys, value)
+    traces = memory.traces
+    memory.clear()
+    memory.write(keys, value.unsqueeze(1).expand(3, 3, 6))
+    assert memory.traces.equal(traces)
+
+
 # --- property: more items than copies, and the prediction of the error
 
 

@@ -42,8 +42,10 @@ class HolographicMemory(nn.Module):
     Args:
         size: N, the real numbers of a key or a value, half of them real parts and half imaginary; even.
         num_copies: the number of traces, each with its own constant random permutation of the key.
-        batch_shape: a batch of independent memories (with the same permutations) in one object; ``()`` is one
-        memory. generator: draws the permutations, now and in `resize`. dtype, device: of the traces.
+        batch_shape: a batch of independent memories (with the same permutations) in one object; by default one
+            memory.
+        generator: draws the permutations, now and in `resize`.
+        dtype, device: of the traces.
 
     Shapes: keys and values ``(*batch_shape, *items, N)``. The leading dimensions of the batch choose the
     memory; all dimensions between them and N are items of that memory, any number of them, written or read in
@@ -97,8 +99,8 @@ class HolographicMemory(nn.Module):
     def write(self, key: Tensor, value: Tensor) -> None:
         r"""Add items to every copy: :math:`c_s \leftarrow c_s + \sum_k (P_s r_k) \circledast x_k`.
 
-        Key and value are broadcast against each other. On bad input, NaN and infinity included, the memory
-        stays as it was.
+        The items of key and value are broadcast against each other. On bad input, NaN and infinity included,
+        the memory stays as it was.
 
         Shapes: key and value ``(*batch_shape, *items, N)``.
         """
@@ -107,6 +109,12 @@ class HolographicMemory(nn.Module):
         for name, tensor in (("key", key), ("value", value)):
             if not tensor.isfinite().all():
                 raise ValueError(f"{name}: expected finite numbers, got NaN or infinity; nothing was written")
+        # Aligned behind the batch: without items of its own, one side serves all items of the other.
+        dims = max(key.dim(), value.dim())
+        key, value = (
+            h.reshape(*self.batch_shape, *[1] * (dims - h.dim()), *h.shape[len(self.batch_shape) :])
+            for h in (key, value)
+        )
         try:
             key, value = torch.broadcast_tensors(key, value)
         except RuntimeError:
@@ -194,8 +202,8 @@ class HolographicMemory(nn.Module):
             \mathrm{Re} \sum_m \overline{r_m} \, \tilde r_m > 5 \sqrt{\tfrac12 \sum_m |r_m|^2 |\tilde r_m|^2}
 
         If these copies do not hold the item, nothing in :math:`\tilde r` knows the random phases of r, and
-        the right side is five standard deviations of the left: they join the average wrongly once in millions
-        of reads. If evidence is lacking (a short vector under heavy noise), the item is read from the older
+        the right side is five standard deviations of the left: they join the average wrongly a few times in a
+        million reads. If evidence is lacking (a short vector under heavy noise), the item is read from the older
         copies: unbiased always, if with the noise of fewer copies.
 
         >>> from associative_lstm import functional
