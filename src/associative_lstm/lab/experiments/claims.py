@@ -50,7 +50,9 @@ def judge(sentence: str, criterion: str, holds: bool | None, **numbers: float | 
 def write_claims(path: Path, claims: Iterable[Claim], **about: object) -> Path:
     """Write the claims as JSON, with what else a reader needs to know ``about`` how they were measured."""
     content = {"about": about, "claims": [asdict(claim) for claim in claims]}
-    write_atomically(path, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
+    write_atomically(
+        path, (json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    )
     return path
 
 
