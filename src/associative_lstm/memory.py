@@ -93,6 +93,7 @@ class HolographicMemory(nn.Module):
 
     @property
     def num_copies(self) -> int:
+        """Copies in use now."""
         return self.traces.shape[-2]
 
     @torch.no_grad()

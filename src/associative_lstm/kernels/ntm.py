@@ -13,7 +13,14 @@ SMALLEST_WEIGHT = 1e-30  # weights below it count as this much in sharpening, fo
 
 
 class NTMState(NamedTuple):
-    """What a Neural Turing Machine carries from step to step; the batch is the first dimension of every part."""
+    """What a Neural Turing Machine carries from step to step; the batch is the first dimension of every part.
+
+    >>> B, H, heads, N, W = 2, 8, 1, 16, 4
+    >>> controller, weights = torch.zeros(B, H), torch.full((B, 2 * heads, N), 1 / N)
+    >>> state = NTMState(controller, controller, torch.zeros(B, heads, W), torch.zeros(B, N, W), weights)
+    >>> state.memory.shape
+    torch.Size([2, 16, 4])
+    """
 
     h: Tensor  #: the controller's output, ``(B, H)``
     c: Tensor  #: the controller's cells, ``(B, H)``
