@@ -1,0 +1,71 @@
+"""The memory of a training step against what it has to save: pre-activations and traces of every step."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
+
+from associative_lstm.nn import AssociativeLSTM
+
+
+class StepMemory(NamedTuple):
+    """Bytes: the most that a training step held at once beyond what was there before, and what it had to save."""
+
+    peak: int
+    saved: int
+
+    @property
+    def ratio(self) -> float:
+        """peak / saved."""
+        return self.peak / self.saved
+
+
+def saved_bytes(layer: AssociativeLSTM, x: Tensor) -> int:
+    """The bytes of the pre-activations and traces of every step of x ``(T, B, input)``, of all layers.
+
+    With ``keep_states_every`` = k > 1: of the traces of every k-th step, and of one stretch of k steps in between,
+    in the one layer that is at work.
+
+    >>> saved_bytes(AssociativeLSTM(10, 128, num_copies=4), torch.zeros(100, 2, 10))  # 100 * 2 * (576 + 512) * 4
+    870400
+    """
+    steps, batch, _ = x.shape
+    every = layer.keep_states_every
+    traces = layer.num_copies * layer.hidden_size
+    step = layer.rows.total + traces
+    sequences = layer.num_layers * (2 if layer.bidirectional else 1)
+    if every == 1:
+        numbers = sequences * steps * step
+    else:
+        numbers = sequences * -(-steps // every) * traces + min(every, steps) * step
+    return numbers * batch * x.element_size()
+
+
+def step_memory(layer: AssociativeLSTM, x: Tensor) -> StepMemory:
+    """Measure a training step (forward, backward, Adam) on x ``(T, B, input)``.
+
+    PyTorch's own record of its allocations is added up, so that the figure is the same at every call. Working space
+    inside the compiled routines, which does not grow with the sequence, is not in it.
+
+    >>> memory = step_memory(AssociativeLSTM(10, 32), torch.randn(200, 2, 10))
+    >>> memory.saved < memory.peak
+    True
+    """
+    optimizer = torch.optim.Adam(layer.parameters())
+
+    def step() -> None:
+        optimizer.zero_grad()
+        layer(x)[0].sum().backward()
+        optimizer.step()
+
+    step()  # compiles, and makes the optimiser's own state
+    optimizer.zero_grad()
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
+        step()
+    held = peak = 0
+    changes = [event for event in recorded.profiler.kineto_results.events() if event.name() == "[memory]"]
+    for event in sorted(changes, key=lambda event: event.start_ns()):
+        held += event.nbytes()
+        peak = max(peak, held)
+    return StepMemory(peak, saved_bytes(layer, x))
