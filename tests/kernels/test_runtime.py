@@ -1,0 +1,109 @@
+"""Where Numba or its cache cannot be used: one warning and the reference; and when compilation is announced."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from numba.core import event
+
+from associative_lstm import AssociativeLSTM, kernels
+from associative_lstm.kernels import runtime
+
+PROGRAM = """
+import sys, warnings
+{before}
+import torch
+from associative_lstm import AssociativeLSTM
+torch.manual_seed(0)
+x = torch.randn(5, 2, 3)
+layer = AssociativeLSTM(3, 8, num_layers=2, num_copies=2)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    output, _ = layer(x)
+    output.sum().backward()
+    layer(x)
+    AssociativeLSTM(3, 8)(x)
+assert len(caught) == 1, caught
+assert caught[0].category is RuntimeWarning
+print(caught[0].message)
+layer.backend = "reference"
+assert torch.equal(layer(x)[0], output)
+layer.backend = "fused"
+try:
+    layer(x)
+except RuntimeError as error:
+    print(error)
+assert {numba} == ("numba.core" in sys.modules)
+"""
+
+
+def run(before, numba):
+    program = PROGRAM.format(before=before, numba=numba)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=200, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_without_numba_the_reference_serves_and_says_so_once():
+    warning, error = run('sys.modules["numba"] = None', numba=False)
+    reason = r"Numba cannot be used here (ModuleNotFoundError: import of numba halted; None in sys.modules)"
+    assert warning == f"associative-lstm runs its slow reference loop: {reason}"
+    assert error == f"backend='fused': {reason}"
+
+
+def test_without_a_place_for_the_cache_the_reference_serves_and_says_so_once():
+    """As where the package is installed read-only and there is no home: no locator finds a place to write."""
+    before = """
+import numba.core.caching as caching
+for locator in caching.CacheImpl._locator_classes:
+    locator.from_function = classmethod(lambda cls, function, path: None)
+"""
+    warning, error = run(before, numba=True)
+    assert warning.startswith(
+        "associative-lstm runs its slow reference loop: Numba cannot be used here (RuntimeError"
+    )
+    assert "cannot cache function" in warning
+    assert error.startswith("backend='fused': Numba cannot be used here (RuntimeError: cannot cache function")
+
+
+def test_a_compilation_that_takes_a_second_is_announced_once(capsys, monkeypatch):
+    monkeypatch.setattr(runtime, "_announced", set())
+    with runtime.announce_compilation("a", "kernel"), event.trigger_event("numba:compile"):
+        time.sleep(1.2)
+    with runtime.announce_compilation("a", "kernel"), event.trigger_event("numba:compile"):
+        time.sleep(1.2)
+    message = "associative-lstm: compiling a kernel for this machine (once; later runs load it from disk)\n"
+    assert capsys.readouterr().err == message
+
+
+def test_what_is_quick_or_no_compilation_is_not_announced(capsys, monkeypatch):
+    monkeypatch.setattr(runtime, "_announced", set())
+    with runtime.announce_compilation("found", "on", "disk"):
+        time.sleep(1.2)
+    with runtime.announce_compilation("quick"), event.trigger_event("numba:compile"):
+        pass
+    time.sleep(1.2)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_kernel_that_failed_is_announced_again(capsys, monkeypatch):
+    monkeypatch.setattr(runtime, "_announced", set())
+    with pytest.raises(ZeroDivisionError), runtime.announce_compilation("broken"):
+        1 / 0  # noqa: B018
+    assert runtime._announced == set()
+
+
+def test_which_path_is_taken_and_why():
+    cpu, meta = torch.device("cpu"), torch.device("meta")
+    assert kernels.choose_backend("auto", cpu, torch.float64)[0] == "fused"
+    assert kernels.choose_backend("auto", meta, torch.float32) == (
+        "reference",
+        "the fused kernel runs on the CPU, not on meta",
+    )
+    assert kernels.choose_backend("fused", cpu, torch.float32) == ("fused", "asked for")
+    layer, x = AssociativeLSTM(3, 8, backend="auto"), torch.randn(4, 2, 3)
+    assert "_Eager" in type(layer(x)[0].grad_fn).__name__
