@@ -19,7 +19,8 @@ from associative_lstm.lab.evaluation import load_trained
 from associative_lstm.lab.runlog import read_config, read_log
 from associative_lstm.lab.training import is_done, resume, train
 
-RUNS_FOLDER, RESULTS = Path("runs/baselines"), Path("results/baselines")
+RUNS_FOLDER = Path("runs/baselines")
+RESULTS = Path(__file__).parent.parent / "results" / "baselines"
 KEPT = ("config.toml", "versions.json", "log.jsonl", "times.jsonl")
 LENGTHS = (1, 5, 10, 20, 40, 80)
 SEQUENCES = 200  # per length
@@ -45,6 +46,8 @@ RUNS: dict[str, dict] = {
     "ntm-copy-lr1e-4": NTM_COPY | {"learning_rate": 1e-4},
     "ntm-copy-lr3e-4": NTM_COPY | {"learning_rate": 3e-4},
     "ntm-copy-lr1e-3": NTM_COPY | {"learning_rate": 1e-3},
+    "ntm-copy-lr1e-3-seed1": NTM_COPY | {"learning_rate": 1e-3, "seed": 1},
+    "ntm-copy-lr1e-3-seed2": NTM_COPY | {"learning_rate": 1e-3, "seed": 2},
     **{
         f"ntm-{task}": {"task": task, "model": "ntm", "batch_size": 1, "learning_rate": 1e-3}
         for task in ("xml", "assignment", "arithmetic")
@@ -97,14 +100,15 @@ def first(log: list[dict], key: str, limit: float) -> str:
     return next((f"{line['step']:,}" for line in log if line[key] < limit), "never")
 
 
-def table() -> None:
+def page() -> str:
+    """The tables as Markdown, from the recorded logs alone."""
     logs = {path.parent.name: read_log(path.parent) for path in sorted(RESULTS.glob("*/log.jsonl"))}
     configs = {name: read_config(RESULTS / name) for name in logs}
     lines = [
         "# What the baselines learn",
         "",
-        "Made by `python benchmarks/baselines_learn.py table` from the logs beside this file. Adam, no clipping,",
-        "seed 0. Every run that was made is here.",
+        "Made by `python benchmarks/baselines_learn.py table` from the logs beside this file. Adam, no clipping.",
+        "Every run that was made of these networks is here, also where it stopped early.",
         "",
         "## Copy: 10 of 8 characters, 100 blanks, minibatch 2, cost over the whole sequence",
         "",
@@ -127,7 +131,9 @@ def table() -> None:
         "of each length: bits per bit, and how many of the sequences have no wrong bit. Lengths above 20 were never",
         "trained.",
         "",
-        "| learning rate | below 0.01 at sequence | at the end | length " + " | length ".join(lengths) + " |",
+        "| learning rate, seed | below 0.01 at sequence | at the end | length "
+        + " | length ".join(lengths)
+        + " |",
         "| --- | --- | --- |" + " --- |" * len(LENGTHS),
     ]
     for name, log in logs.items():
@@ -138,7 +144,9 @@ def table() -> None:
         cells = [f"{tested[f'length {k}']:.2g} ({tested[f'without error {k}']:.0%})" for k in LENGTHS]
         end = f"{log[-1]['cost'] / BITS_PER_SEQUENCE:.2g} at {log[-1]['step']:,}"
         below = first(log, "cost", 0.01 * BITS_PER_SEQUENCE)
-        lines.append(f"| {config.learning_rate:g} | {below} | {end} | " + " | ".join(cells) + " |")
+        lines.append(
+            f"| {config.learning_rate:g}, {config.seed} | {below} | {end} | " + " | ".join(cells) + " |"
+        )
     lines += [
         "",
         "## The paper's NTM on the online tasks: controller 384, four heads, minibatch 1",
@@ -158,8 +166,7 @@ def table() -> None:
             f"| {config.task} | {log[-1]['step']:,} | {'yes' if finite else 'no'} "
             f"| {log[-1]['cost']:.3f} | {norm:.3g} |"
         )
-    (RESULTS / "README.md").write_text("\n".join(lines) + "\n")
-    print(RESULTS / "README.md")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
@@ -178,7 +185,8 @@ def main() -> None:
     elif arguments.what == "collect":
         collect()
     else:
-        table()
+        (RESULTS / "README.md").write_text(page())
+        print(RESULTS / "README.md")
 
 
 if __name__ == "__main__":

@@ -139,6 +139,19 @@ def test_moves_to_another_dtype(name):
 
 
 @each_network
+def test_autocast_computes_in_the_type_of_the_weights(name):
+    net = make(name, dtype=torch.float32)
+    x = torch.randn(4, 2, 5)
+    _, state = net(x)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        low, _ = net(x.bfloat16())
+        same, end = net(x, state)
+    assert torch.equal(same, net(x, state)[0])
+    assert all(part.dtype == torch.float32 for part in (low, same, *parts(end)))
+    torch.testing.assert_close(low, net(x.bfloat16().float())[0])
+
+
+@each_network
 def test_compiles(name):
     net = make(name, learn_initial_state=True)
     x = torch.randn(4, 2, 5, dtype=torch.float64)

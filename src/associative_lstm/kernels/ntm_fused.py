@@ -66,7 +66,7 @@ def _sequence(
     )
     _, cells, _, _, all_weights, all_memory, _ = history
     cells[0], all_weights[0], all_memory[0] = c, weights, memory
-    with announce_compilation("Neural Turing Machine", str(z_x.dtype)):
+    with announce_compilation("the Neural Turing Machine, forward,", str(z_x.dtype)):
         over_batch(
             ntm_loops.forward,
             z_x.shape[1],
@@ -124,19 +124,20 @@ def _sequence_backward(
     carried = [
         grad.clone(memory_format=torch.contiguous_format) for grad in (grad_c, grad_memory, grad_weights)
     ]
-    over_batch(
-        ntm_loops.backward,
-        B,
-        _array(grad_output),
-        _array(weight_hh),
-        _array(weight_heads),
-        *_constants(output),
-        *(tensor.numpy() for tensor in history),
-        grad_z.numpy(),
-        grad_p.numpy(),
-        grad_hr.numpy(),
-        *(grad.numpy() for grad in carried),
-    )
+    with announce_compilation("the Neural Turing Machine, backward,", str(output.dtype)):
+        over_batch(
+            ntm_loops.backward,
+            B,
+            _array(grad_output),
+            _array(weight_hh),
+            _array(weight_heads),
+            *_constants(output),
+            *(tensor.numpy() for tensor in history),
+            grad_z.numpy(),
+            grad_p.numpy(),
+            grad_hr.numpy(),
+            *(grad.numpy() for grad in carried),
+        )
     entering = torch.cat([hr_0.unsqueeze(0), output[:-1]])
     grad_p = grad_p.flatten(0, 1)
     return [

@@ -42,7 +42,7 @@ def _sums(u: Tensor, h_0: Tensor, permutation: Tensor, backwards: bool) -> Tenso
         raise ValueError(f"permutation: expected the numbers 0 to {H - 1}, got others")
     output = torch.empty(u.shape, dtype=u.dtype)
     order = permutation.contiguous().numpy().view(np.uint64)  # without a sign, none is looked for in the loop
-    with announce_compilation("permutation RNN", str(u.dtype)):
+    with announce_compilation("the permutation RNN,", str(u.dtype)):
         over_batch(
             _run, B, u.contiguous().numpy(), h_0.contiguous().numpy(), order, backwards, output.numpy()
         )

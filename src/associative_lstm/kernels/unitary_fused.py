@@ -159,7 +159,7 @@ def _sequence(
     """The outputs, and what the way back needs: z and the turned vectors of every step, if ``keep``."""
     _check(u, h_0, matrices, angles, bias)
     output, z, a = _empty(u, h_0, matrices, angles, bias, keep)
-    with announce_compilation("unitary RNN", str(u.dtype)):
+    with announce_compilation("the unitary RNN, forward,", str(u.dtype)):
         over_batch(
             _forward,
             u.shape[1],
@@ -204,22 +204,23 @@ def _sequence_backward(
     grad_products = grad.new_empty(K, T, B, N)
     grad_angles = grad.new_empty(0, 0, 0, 0) if angles is None else grad.new_empty(angles.shape)
     grad_bias = grad.new_zeros(B, N // 2)
-    over_batch(
-        _backward,
-        B,
-        _array(grad),
-        _array(matrices),
-        *_turns(grad, angles),
-        _array(bias),
-        _smallest(grad),
-        z.numpy(),
-        a.numpy(),
-        grad_u.numpy(),
-        grad_products.numpy(),
-        grad_angles.numpy(),
-        grad_bias.numpy(),
-        carry.numpy(),
-    )
+    with announce_compilation("the unitary RNN, backward,", str(grad.dtype)):
+        over_batch(
+            _backward,
+            B,
+            _array(grad),
+            _array(matrices),
+            *_turns(grad, angles),
+            _array(bias),
+            _smallest(grad),
+            z.numpy(),
+            a.numpy(),
+            grad_u.numpy(),
+            grad_products.numpy(),
+            grad_angles.numpy(),
+            grad_bias.numpy(),
+            carry.numpy(),
+        )
     entering = torch.cat([h_0.unsqueeze(0), output[:-1]]).unsqueeze(0) if angles is None else a[:K]
     pairs = zip(grad_products.flatten(1, 2), entering.flatten(1, 2), strict=True)
     grad_matrices = torch.stack([g.T @ v for g, v in pairs])  # a batched product takes three times as long

@@ -62,6 +62,12 @@ class RecurrentNetwork(torch.nn.Module):
 
     def forward(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
         self._check_input(x)
+        device = x.device.type
+        if torch.is_autocast_enabled(
+            device
+        ):  # a recurrence adds up its rounding errors: compute as the weights are
+            with torch.autocast(device, enabled=False):
+                return self.forward(x.to(next(self.parameters()).dtype), state)
         if self.batch_first:
             x = x.transpose(0, 1)
         batch_size = x.shape[1]
