@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from associative_lstm.kernels import elementary
+from associative_lstm.kernels import elementary, simd
 from associative_lstm.kernels.runtime import jit
 
 
@@ -26,10 +26,36 @@ def _apply_tanh(x, y):
         y[j] = elementary.tanh(x[j])
 
 
-FUNCTIONS = [(_apply_exp, torch.exp), (_apply_sigmoid, torch.sigmoid), (_apply_tanh, torch.tanh)]
+@jit
+def _vector_exp(x, y):
+    for j in range(0, x.shape[0], simd.width(x)):
+        simd.store(y, 0, j, x.shape[0], elementary.exp(simd.load(x, 0, j, x.shape[0])))
 
 
-@pytest.mark.parametrize(("ours", "exact"), FUNCTIONS, ids=["exp", "sigmoid", "tanh"])
+@jit
+def _vector_sigmoid(x, y):
+    for j in range(0, x.shape[0], simd.width(x)):
+        simd.store(y, 0, j, x.shape[0], elementary.sigmoid(simd.load(x, 0, j, x.shape[0])))
+
+
+@jit
+def _vector_tanh(x, y):
+    for j in range(0, x.shape[0], simd.width(x)):
+        simd.store(y, 0, j, x.shape[0], elementary.tanh(simd.load(x, 0, j, x.shape[0])))
+
+
+FUNCTIONS = [
+    (_apply_exp, torch.exp),
+    (_apply_sigmoid, torch.sigmoid),
+    (_apply_tanh, torch.tanh),
+    (_vector_exp, torch.exp),
+    (_vector_sigmoid, torch.sigmoid),
+    (_vector_tanh, torch.tanh),
+]
+NAMES = ["exp", "sigmoid", "tanh", "vector exp", "vector sigmoid", "vector tanh"]
+
+
+@pytest.mark.parametrize(("ours", "exact"), FUNCTIONS, ids=NAMES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_relative_error_is_a_few_units_in_the_last_place(ours, exact, dtype):
     generator = np.random.default_rng(0)

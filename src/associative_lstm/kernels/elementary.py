@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from associative_lstm.kernels.simd import Vector, select_greater, spread
+from associative_lstm.kernels.simd import Vector, reciprocal, select_greater, spread
 
 _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
 
@@ -137,10 +137,9 @@ def _sigmoid_overload(x):
         (np.float32(0), np.float32(1)) if _element(x) == types.float32 else (np.float64(0), np.float64(1))
     )
 
-    def implementation(x):
-        return one / (one + exp(zero - x))
-
-    return implementation
+    if isinstance(x, Vector):
+        return lambda x: reciprocal(one + exp(zero - x))
+    return lambda x: one / (one + exp(zero - x))
 
 
 def tanh(x):

@@ -13,7 +13,7 @@ from torch.nn.functional import linear
 
 from associative_lstm.kernels import fused_loops
 from associative_lstm.kernels.fused_checks import check_devices, check_inputs, check_saved
-from associative_lstm.kernels.matmul import pack, panel_width
+from associative_lstm.kernels.matmul import pack
 from associative_lstm.kernels.runtime import announce_compilation, over_batch
 
 # A segment has as many steps as fit pre-activations into this many bytes: enough rows for efficient matrix products,
@@ -95,7 +95,7 @@ def _sequence(
     z = _linear(x, weight_ih, bias) if keep == 1 else x.new_empty(0, batch, weight_ih.shape[0])
     segment = steps if keep == 1 else _segment(x, weight_ih, keep)
     w_hh, ends = _packed(weight_hh.T), _ends(lengths, x)
-    with announce_compilation("the fused Associative LSTM, forward,", str(x.dtype)):
+    with announce_compilation("the fused Associative LSTM, forward", x.dtype):
         for first in range(0, steps, segment):
             last = min(first + segment, steps)
             t_from, t_to = _times(first, last, steps, reverse)
@@ -172,8 +172,8 @@ def _sequence_backward(
     rows_h = weight_hh.shape[0]
     need_x, _, _, need_ih, need_hh, need_bias = needed
     dx = torch.empty_like(x) if need_x else x.new_empty(0)
-    d_ih = torch.zeros_like(weight_ih) if need_ih else x.new_empty(0)
-    d_hh = torch.zeros_like(weight_hh) if need_hh else x.new_empty(0)
+    d_ih = torch.empty_like(weight_ih) if need_ih else x.new_empty(0)
+    d_hh = torch.empty_like(weight_hh) if need_hh else x.new_empty(0)
     d_bias = x.new_zeros(weight_ih.shape[0]) if need_bias else x.new_empty(0)
     d_output = torch.zeros_like(output) if d_output is None else d_output.contiguous()
     d_cells = x.new_empty(0, *c_0.shape) if d_cells is None or keep > 1 else d_cells.contiguous()
@@ -185,7 +185,7 @@ def _sequence_backward(
     segment = min(steps, _segment(x, weight_ih, keep))
     dz_segment = x.new_empty(segment, batch, weight_ih.shape[0])
     base, tau_start, c_start = 0, 0, c_0
-    with announce_compilation("the fused Associative LSTM, backward,", str(x.dtype)):
+    with announce_compilation("the fused Associative LSTM, backward", x.dtype):
         for first in reversed(range(0, steps, segment)):
             last = min(first + segment, steps)
             t_from, t_to = _times(first, last, steps, reverse)
@@ -236,14 +236,17 @@ def _sequence_backward(
             flat_dz, flat_x = dz.flatten(0, 1), x[t_from:t_to].flatten(0, 1)
             if need_x:
                 torch.mm(flat_dz, weight_ih, out=dx[t_from:t_to].flatten(0, 1))
+            so_far = 0 if last == steps else 1  # the first segment overwrites what is not initialised
             if need_ih:
-                d_ih.addmm_(flat_dz.T, flat_x)
+                d_ih.addmm_(flat_dz.T, flat_x, beta=so_far)
             if need_bias:
                 d_bias += flat_dz.sum(0)
             if need_hh:  # a step has seen the output of the step before it; its very first step, h_0
                 seen = (t_from + 1, min(t_to + 1, steps)) if reverse else (max(t_from - 1, 0), t_to - 1)
                 its_dz = dz[: seen[1] - seen[0]] if reverse else dz[len(dz) - (seen[1] - seen[0]) :]
-                d_hh.addmm_(its_dz.flatten(0, 1)[:, :rows_h].T, output[slice(*seen)].flatten(0, 1))
+                d_hh.addmm_(
+                    its_dz.flatten(0, 1)[:, :rows_h].T, output[slice(*seen)].flatten(0, 1), beta=so_far
+                )
     if need_hh:
         d_hh.addmm_(dz_first[:, :rows_h].T, h_0)
     return [dx, dh, dc, d_ih, d_hh, d_bias]
@@ -368,8 +371,7 @@ def _linear(x, weight, bias):
 
 
 def _packed(w):
-    array = w.detach().numpy()
-    return pack(array, panel_width(array.dtype))
+    return pack(w.detach().numpy())
 
 
 def _ends(lengths, x):

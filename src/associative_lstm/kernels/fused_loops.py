@@ -9,6 +9,7 @@ import numpy as np
 from associative_lstm.kernels.fused_steps import backward_item, forward_item, workspace
 from associative_lstm.kernels.matmul import multiply
 from associative_lstm.kernels.runtime import jit
+from associative_lstm.kernels.simd import load, store, width
 
 
 @jit
@@ -20,19 +21,32 @@ def _at_work(start, stop, lengths, t):
 
 
 @jit
-def _indices(permutations, copies, n):
-    """The permutations and their inverses as int32, and not one index outside a row of n."""
-    if permutations.shape != (copies, n):
-        raise IndexError("permutations: another shape than the memory's")
-    indices, inverses = np.empty((copies, n), np.int32), np.zeros((copies, n), np.int32)
+def _indices(permutations):
+    """The permutations and their inverses as int32, and not one index outside the memory."""
+    copies, n = permutations.shape
+    indices, inverses = np.empty(copies * n, np.int32), np.zeros(copies * n, np.int32)
     for s in range(copies):
         for j in range(n):
             source = permutations[s, j]
             if source < 0 or source >= n:
                 raise IndexError("permutations: an index outside the memory")
-            indices[s, j] = source
-            inverses[s, source] = j
+            indices[s * n + j] = source
+            inverses[s * n + source] = j
     return indices, inverses
+
+
+@jit
+def _copy(source, source_at, target, target_at, count):
+    for j in range(0, count, width(source)):
+        store(target, target_at, j, count, load(source, source_at, j, count))
+
+
+@jit
+def _add(source, source_at, target, target_at, count):
+    for j in range(0, count, width(source)):
+        store(
+            target, target_at, j, count, load(target, target_at, j, count) + load(source, source_at, j, count)
+        )
 
 
 @jit
@@ -62,28 +76,63 @@ def forward(
     ``(times, B, copies, N)`` too, or of length 0 if they are not kept; w_hh packed; h ``(B, heads * N)``; c
     ``(B, copies, N)``.
     """
+    _, batch, rows = z.shape
     copies, N = c.shape[1], c.shape[2]
-    n, heads = N // 2, h.shape[1] // N
-    batch = c.shape[0]
-    z_rows = z.reshape(z.shape[0], batch, 1 + 8 * heads, n)
-    c_rows, h_rows = c.reshape(batch, 2 * copies, n), h.reshape(batch, 2 * heads, n)
-    output_rows = output.reshape(output.shape[0], batch, 2 * heads, n)
-    cells_rows = cells.reshape(cells.shape[0], batch, 2 * copies, n)
+    H = h.shape[1]
+    n, heads, item = N // 2, H // N, copies * N
     keep = cells.shape[0] > 0
-    y = np.empty((stop - start, w_hh.shape[0] * w_hh.shape[2]), z.dtype)
-    work = np.empty((workspace(heads, copies), n), z.dtype)
-    indices, _ = _indices(permutations, copies, n)
+    t_first = steps - last if reverse else first
+    t_last = steps - first if reverse else last
+    fits = (
+        z.shape == (z.shape[0], c.shape[0], (1 + 8 * heads) * n)
+        and h.shape == (batch, heads * N)
+        and output.shape == (output.shape[0], batch, H)
+        and (not keep or cells.shape == (output.shape[0], batch, copies, N))
+        and permutations.shape == (copies, n)
+        and lengths.shape[0] == batch
+        and 0 <= start <= stop <= batch
+        and 0 <= z_base <= t_first <= t_last <= z_base + z.shape[0]
+        and 0 <= base <= t_first <= t_last <= base + output.shape[0]
+        and 0 <= rows_h <= rows
+        and w_hh[1] * w_hh[3] >= rows_h
+        and w_hh[2] == H
+    )
+    if not fits:
+        raise IndexError("forward: the arrays do not fit each other")
+    indices, _ = _indices(permutations)
+    flat_z, flat_c, flat_h = z.reshape(-1), c.reshape(-1), h.reshape(-1)
+    flat_output, flat_cells = output.reshape(-1), cells.reshape(-1)
+    h_slice = h[start:stop]
+    y = np.empty((stop - start, w_hh[1] * w_hh[3]), z.dtype)
+    flat_y = y.reshape(-1)
+    work = np.empty(workspace(heads, copies) * n, z.dtype)
     for tau in range(first, last):
         t = steps - 1 - tau if reverse else tau
         count = _at_work(start, stop, lengths, t)
-        multiply(y, h[start:stop], count, w_hh)
+        multiply(y, h_slice, count, w_hh)
         for k in range(count):
             b = start + k
-            y_rows = y[k, :rows_h].reshape(rows_h // n, n)
-            forward_item(z_rows[t - z_base, b], y_rows, c_rows[b], heads, smooth, indices, h_rows[b], work)
-            output_rows[t - base, b] = h_rows[b]
+            forward_item(
+                flat_z,
+                ((t - z_base) * batch + b) * rows,
+                flat_y,
+                k * y.shape[1],
+                rows_h // n,
+                flat_c,
+                b * item,
+                flat_h,
+                b * H,
+                indices,
+                copies,
+                n,
+                heads,
+                smooth,
+                work,
+            )
+            at = (t - base) * batch + b
+            _copy(flat_h, b * H, flat_output, at * H, H)
             if keep:
-                cells_rows[t - base, b] = c_rows[b]
+                _copy(flat_c, b * item, flat_cells, at * item, item)
         for b in range(start + count, stop):
             output[t - base, b] = 0
             if keep:
@@ -120,50 +169,79 @@ def backward(
     z and cells begin at time base; c_start is the state before step tau_start, where they begin. dz begins at time
     dz_base. dz_first gets each item's dz at its first step. d_cells may be of length 0.
     """
+    _, batch, rows = z.shape
     copies, N = dc.shape[1], dc.shape[2]
-    n, heads = N // 2, dh.shape[1] // N
-    batch = dc.shape[0]
-    z_rows, dz_rows = (
-        z.reshape(z.shape[0], batch, 1 + 8 * heads, n),
-        dz.reshape(dz.shape[0], batch, 1 + 8 * heads, n),
+    H = dh.shape[1]
+    n, heads, item = N // 2, H // N, copies * N
+    t_first = steps - last if reverse else first
+    t_last = steps - first if reverse else last
+    fits = (
+        z.shape == (z.shape[0], dc.shape[0], (1 + 8 * heads) * n)
+        and cells.shape == (z.shape[0], batch, copies, N)
+        and c_start.shape == dc.shape
+        and dh.shape == (batch, heads * N)
+        and permutations.shape == (copies, n)
+        and lengths.shape[0] == batch
+        and d_output.shape == (steps, batch, H)
+        and (d_cells.shape[0] == 0 or d_cells.shape == (steps, batch, copies, N))
+        and dz.shape == (dz.shape[0], batch, rows)
+        and dz_first.shape == (batch, rows)
+        and 0 <= start <= stop <= batch
+        and 0 <= base <= t_first <= t_last <= base + z.shape[0]
+        and 0 <= dz_base <= t_first <= t_last <= dz_base + dz.shape[0]
+        and tau_start <= first
+        and (tau_start == (steps - base - z.shape[0] if reverse else base))
+        and w_hh[1] * w_hh[3] >= H
+        and w_hh[2] <= rows
     )
-    cells_rows = cells.reshape(cells.shape[0], batch, 2 * copies, n)
-    start_rows, dc_rows = c_start.reshape(batch, 2 * copies, n), dc.reshape(batch, 2 * copies, n)
-    d_cells_rows = d_cells.reshape(d_cells.shape[0], batch, 2 * copies, n)
-    dh_rows, d_output_rows = dh.reshape(batch, 2 * heads, n), d_output.reshape(steps, batch, 2 * heads, n)
-    y = np.empty((stop - start, w_hh.shape[0] * w_hh.shape[2]), z.dtype)
-    work = np.empty((workspace(heads, copies), n), z.dtype)
-    indices, inverses = _indices(permutations, copies, n)
+    if not fits:
+        raise IndexError("backward: the arrays do not fit each other")
+    indices, inverses = _indices(permutations)
+    flat_z, flat_cells, flat_start = z.reshape(-1), cells.reshape(-1), c_start.reshape(-1)
+    flat_dc, flat_dz, flat_dh = dc.reshape(-1), dz.reshape(-1), dh.reshape(-1)
+    flat_d_output, flat_d_cells = d_output.reshape(-1), d_cells.reshape(-1)
+    y = np.empty((stop - start, w_hh[1] * w_hh[3]), z.dtype)
+    flat_y = y.reshape(-1)
+    work = np.empty(workspace(heads, copies) * n, z.dtype)
     for tau in range(last - 1, first - 1, -1):
         t = steps - 1 - tau if reverse else tau
         count = _at_work(start, stop, lengths, t)
         for k in range(count):
             b = start + k
-            dh_rows[b] += d_output_rows[t, b]
+            _add(flat_d_output, (t * batch + b) * H, flat_dh, b * H, H)
             if d_cells.shape[0] > 0:
-                dc_rows[b] += d_cells_rows[t, b]
+                _add(flat_d_cells, (t * batch + b) * item, flat_dc, b * item, item)
             first_step = t == (lengths[b] - 1 if reverse else 0)
+            now = ((t - base) * batch + b) * item
             if first_step or tau == tau_start:
-                before = start_rows[b]
+                before, before_at = flat_start, b * item
             else:
-                before = cells_rows[t - base + (1 if reverse else -1), b]
+                before, before_at = flat_cells, now + (batch * item if reverse else -batch * item)
             backward_item(
-                z_rows[t - base, b],
+                flat_z,
+                ((t - base) * batch + b) * rows,
                 before,
-                cells_rows[t - base, b],
-                dh_rows[b],
-                dc_rows[b],
-                heads,
-                smooth,
+                before_at,
+                flat_cells,
+                now,
+                flat_dh,
+                b * H,
+                flat_dc,
+                b * item,
+                flat_dz,
+                ((t - dz_base) * batch + b) * rows,
                 indices,
                 inverses,
-                dz_rows[t - dz_base, b],
+                copies,
+                n,
+                heads,
+                smooth,
                 work,
             )
             if first_step:
                 dz_first[b] = dz[t - dz_base, b]
         multiply(y, dz[t - dz_base, start:stop], count, w_hh)
         for k in range(count):
-            dh[start + k] = y[k, : dh.shape[1]]
+            _copy(flat_y, k * y.shape[1], flat_dh, (start + k) * H, H)
         for b in range(start + count, stop):
             dz[t - dz_base, b] = 0

@@ -14,38 +14,54 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from associative_lstm.kernels.runtime import jit
-from associative_lstm.kernels.simd import VECTOR_BYTES
+from associative_lstm.kernels.simd import VECTOR_BYTES, lanes_of
 
 VECTORS = 4
 MOST_ROWS = 6  # rows of a tile: 6 x 4 sums, 4 vectors of W; 32 registers suffice
 
 
-def panel_width(dtype: np.dtype) -> int:
+Packed = tuple[np.ndarray, int, int, int, int, int]
+"""Numbers, panels, depth, width of a panel, and how far apart panels and a panel's rows are."""
+
+
+@intrinsic
+def panel_width(typingctx, array):
     """Columns of a panel: those of four vector registers."""
-    return VECTORS * VECTOR_BYTES // dtype.itemsize
+    columns = VECTORS * lanes_of(array.dtype)
+    return types.intp(array), lambda context, builder, signature, args: context.get_constant(
+        types.intp, columns
+    )
 
 
 @jit
-def pack(w, width):
-    """W ``(depth, columns)`` as panels ``(panels, depth, width)``, the last one filled up with zeros."""
-    depth, columns = w.shape
-    panels = -(-columns // width)
-    packed = np.empty((panels, depth, width), w.dtype)
+def _copy_panels(w, packed):
+    panels, depth, width = packed.shape
     for p in range(panels):
-        filled = min(width, columns - p * width)
+        filled = min(width, w.shape[1] - p * width)
         for k in range(depth):
             for lane in range(filled):
                 packed[p, k, lane] = w[k, p * width + lane]
             packed[p, k, filled:] = 0
-    return packed
+
+
+def pack(w: np.ndarray) -> Packed:
+    """W ``(depth, columns)`` in panels: as it is if it consists of whole ones, else a copy filled up with zeros."""
+    depth, columns = w.shape
+    width = VECTORS * VECTOR_BYTES // w.itemsize
+    panels = -(-columns // width)
+    if panels * width == columns and w.flags.c_contiguous:
+        return w.reshape(-1), panels, depth, width, width, columns
+    packed = np.empty((panels, depth, width), w.dtype)
+    _copy_panels(w, packed)
+    return packed.reshape(-1), panels, depth, width, depth * width, width
 
 
 def _tile(rows: int):
-    """For ``rows`` rows r: y[y_at + r * y_stride + j] = sum_k h[h_at + r * h_stride + k] w[w_at + k * width + j]."""
+    """For each row r: y[y_at + r * y_stride + j] = sum_k h[h_at + r * h_stride + k] w[w_at + k * w_stride + j]."""
 
     @intrinsic
-    def tile(typingctx, y, y_at, y_stride, h, h_at, h_stride, w, w_at, depth):
-        signature = types.void(y, y_at, y_stride, h, h_at, h_stride, w, w_at, depth)
+    def tile(typingctx, y, y_at, y_stride, h, h_at, h_stride, w, w_at, w_stride, depth):
+        signature = types.void(y, y_at, y_stride, h, h_at, h_stride, w, w_at, w_stride, depth)
         number = y.dtype
 
         def codegen(context, builder, signature, args):
@@ -69,9 +85,9 @@ def _tile(rows: int):
             def vector_at(base, offset):
                 return builder.bitcast(builder.gep(base, [offset]), vector.as_pointer())
 
-            with cgutils.for_range(builder, args[8], intp=integer) as loop:
+            with cgutils.for_range(builder, args[9], intp=integer) as loop:
                 k = loop.index
-                panel_row = builder.mul(k, integer(VECTORS * lanes))
+                panel_row = builder.mul(k, args[8])
                 w_k = [
                     builder.load(vector_at(w_pointer, builder.add(panel_row, integer(v * lanes))), align=size)
                     for v in range(VECTORS)
@@ -101,15 +117,22 @@ _tile1, _tile2, _tile3, _tile4, _tile5, _tile6 = (_tile(rows) for rows in range(
 
 
 @jit
-def multiply(y, h, rows, w):
-    """y[r, :] = h[r, :] W for the first ``rows`` rows; y is wide enough for all the panels of ``w``.
+def multiply(y, h, rows, packed):
+    """y[r, :] = h[r, :] W for the first ``rows`` rows, W as `pack` gives it.
 
-    Shapes: y ``(>= rows, >= panels * width)``, h ``(>= rows, depth)``, w ``(panels, depth, width)``, contiguous.
+    Shapes: y ``(>= rows, >= columns)`` of W filled up to whole panels, h ``(>= rows, >= depth)``, contiguous.
     """
-    panels, depth, width = w.shape
-    if rows > y.shape[0] or rows > h.shape[0] or depth > h.shape[1] or panels * width > y.shape[1]:
+    w, panels, depth, width, panel_stride, w_stride = packed
+    if (
+        rows > y.shape[0]
+        or rows > h.shape[0]
+        or depth > h.shape[1]
+        or panels * width > y.shape[1]
+        or width != panel_width(w)
+        or w.shape[0] < (panels - 1) * panel_stride + (depth - 1) * w_stride + width
+    ):
         raise IndexError("multiply: an array is smaller than the product")
-    flat_y, flat_h, flat_w = y.reshape(-1), h.reshape(-1), w.reshape(-1)
+    flat_y, flat_h = y.reshape(-1), h.reshape(-1)
     y_stride, h_stride = y.shape[1], h.shape[1]
     start = 0
     while start < rows:
@@ -117,17 +140,25 @@ def multiply(y, h, rows, w):
         h_at = start * h_stride
         for p in range(panels):
             y_at = start * y_stride + p * width
-            w_at = p * depth * width
+            w_at = p * panel_stride
             if count == 1:
-                _tile1(flat_y, y_at, y_stride, flat_h, h_at, h_stride, flat_w, w_at, depth)
+                _tile1(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, depth)
             elif count == 2:
-                _tile2(flat_y, y_at, y_stride, flat_h, h_at, h_stride, flat_w, w_at, depth)
+                _tile2(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, depth)
             elif count == 3:
-                _tile3(flat_y, y_at, y_stride, flat_h, h_at, h_stride, flat_w, w_at, depth)
+                _tile3(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, depth)
             elif count == 4:
-                _tile4(flat_y, y_at, y_stride, flat_h, h_at, h_stride, flat_w, w_at, depth)
+                _tile4(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, depth)
             elif count == 5:
-                _tile5(flat_y, y_at, y_stride, flat_h, h_at, h_stride, flat_w, w_at, depth)
+                _tile5(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, depth)
             else:
-                _tile6(flat_y, y_at, y_stride, flat_h, h_at, h_stride, flat_w, w_at, depth)
+                _tile6(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, depth)
         start += count
+
+
+@jit
+def multiply_repeatedly(start, stop, h, packed, times):
+    """The products of a time loop without the rest of it, for items start to stop - 1: what a loop cannot beat."""
+    y = np.empty((stop - start, packed[1] * packed[3]), h.dtype)
+    for _ in range(times):
+        multiply(y, h[start:stop], stop - start, packed)

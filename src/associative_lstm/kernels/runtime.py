@@ -42,7 +42,7 @@ def jit(function: Callable) -> Any:
 inline = numba.njit(inline="always", error_model="numpy", fastmath={"contract"})
 
 _pool: ThreadPoolExecutor | None = None
-_announced: set[tuple[str, ...]] = set()
+_announced: set[tuple[object, ...]] = set()
 
 
 def _forget_pool() -> None:
@@ -94,14 +94,19 @@ class _WhenCompiling(event.Listener):
         pass
 
 
+def announce_compilation(*what: object) -> contextlib.AbstractContextManager:
+    """Around a call of a kernel: if it is the first and takes a second to compile, say what is happening."""
+    return _ANNOUNCED_BEFORE if what in _announced else _first_call(what)
+
+
+_ANNOUNCED_BEFORE: contextlib.AbstractContextManager = contextlib.nullcontext()
+
+
 @contextlib.contextmanager
-def announce_compilation(*what: str) -> Iterator[None]:
-    """Around the first call of a kernel: say what is happening if it has to be compiled and that takes a second."""
-    if what in _announced:
-        yield
-        return
+def _first_call(what: tuple[object, ...]) -> Iterator[None]:
+    name = " ".join(map(str, what))
     listener = _WhenCompiling(
-        f"associative-lstm: compiling {' '.join(what)} for this machine (once; later runs load it from disk)"
+        f"associative-lstm: compiling {name} for this machine (once; later runs load it from disk)"
     )
     try:
         with event.install_listener("numba:compile", listener):

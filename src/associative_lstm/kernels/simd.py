@@ -3,9 +3,10 @@
 The compiler vectorises simple loops by itself, but not a loop that gathers through a permutation, nor one that holds
 several results in registers while it goes over the copies of a memory. Those are written with these vectors.
 
-A vector is what fits one register of this machine. Vectors are loaded from and stored to a row of a two-dimensional
-array, at columns j, j + 1, ... up to ``count``; lanes beyond read as 0 and are not written. Nothing here checks that
-``row`` and ``count`` are inside the array: callers do, once, before their loops.
+A vector is what fits one register of this machine. Vectors are loaded from and stored to rows in one-dimensional
+arrays: a row begins at index ``row`` and has ``count`` numbers, of which j, j + 1, ... are meant; lanes beyond
+``count`` read as 0 and are not written. Nothing here checks that a row is inside the array: callers do, once, before
+their loops.
 """
 
 import operator
@@ -61,14 +62,13 @@ def _call(builder, name, result, *args):
 
 
 def _suffix(vector):
-    bits = {"float": "f32", "double": "f64", "i32": "i32"}[str(vector.element)]
+    bits = {"float": "f32", "double": "f64", "i32": "i32", "i64": "i64"}[str(vector.element)]
     return f"v{vector.count}{bits}"
 
 
-def _row_pointer(context, builder, kind, value, row, j):
+def _pointer(context, builder, kind, value, row, j):
     array = context.make_array(kind)(context, builder, value)
-    columns = builder.extract_value(array.shape, 1)
-    return builder.gep(array.data, [builder.add(builder.mul(row, columns), j)])
+    return builder.gep(array.data, [builder.add(row, j)])
 
 
 @intrinsic
@@ -85,7 +85,7 @@ def width(typingctx, array):
 def _load(lanes, element):
     def codegen(context, builder, signature, args):
         value, row, j, count = args
-        pointer = _row_pointer(context, builder, signature.args[0], value, row, j)
+        pointer = _pointer(context, builder, signature.args[0], value, row, j)
         vector = ir.VectorType(context.get_value_type(element), lanes)
         pointer = builder.bitcast(pointer, vector.as_pointer())
         size = ir.IntType(32)(element.bitwidth // 8)
@@ -98,14 +98,14 @@ def _load(lanes, element):
 
 @intrinsic
 def load(typingctx, array, row, j, count):
-    """array[row, j : j + lanes]."""
+    """array[row + j : row + j + lanes]."""
     lanes = lanes_of(array.dtype)
     return Vector(array.dtype, lanes)(array, types.intp, types.intp, types.intp), _load(lanes, array.dtype)
 
 
 @intrinsic
 def load_indices(typingctx, indices, row, j, count, like):
-    """indices[row, j : j + lanes], int32, as many as there are lanes in a vector of the array ``like``."""
+    """indices[row + j : row + j + lanes], int32, as many as there are lanes in a vector of the array ``like``."""
     lanes = lanes_of(like.dtype)
     signature = Vector(types.int32, lanes)(indices, types.intp, types.intp, types.intp, like)
     codegen = _load(lanes, types.int32)
@@ -114,11 +114,11 @@ def load_indices(typingctx, indices, row, j, count, like):
 
 @intrinsic
 def store(typingctx, array, row, j, count, vector):
-    """array[row, j : j + lanes] = vector."""
+    """array[row + j : row + j + lanes] = vector."""
 
     def codegen(context, builder, signature, args):
         value, row, j, count, x = args
-        pointer = _row_pointer(context, builder, signature.args[0], value, row, j)
+        pointer = _pointer(context, builder, signature.args[0], value, row, j)
         pointer = builder.bitcast(pointer, x.type.as_pointer())
         size = ir.IntType(32)(array.dtype.bitwidth // 8)
         mask = _mask(builder, j, count, vector.lanes)
@@ -128,28 +128,74 @@ def store(typingctx, array, row, j, count, vector):
     return types.void(array, types.intp, types.intp, types.intp, vector), codegen
 
 
+def _lanes(first, step, count):
+    """The constant vector first, first + step, ..., for shuffles."""
+    integer = ir.IntType(32)
+    return ir.Constant(ir.VectorType(integer, count), [integer(first + step * k) for k in range(count)])
+
+
 @intrinsic
-def gather(typingctx, array, row, indices):
-    """array[row, indices]."""
+def store_pairs(typingctx, array, row, j, count, re, im):
+    """Store complex numbers with their two parts side by side, for `gather_pairs`: 2 count numbers from row on."""
+
+    def codegen(context, builder, signature, args):
+        value, row, j, count, x, y = args
+        lanes = re.lanes
+        two = row.type(2)
+        pointer = _pointer(context, builder, signature.args[0], value, row, builder.mul(j, two))
+        order = [k // 2 + (k % 2) * lanes for k in range(2 * lanes)]
+        integer = ir.IntType(32)
+        order = ir.Constant(ir.VectorType(integer, 2 * lanes), [integer(k) for k in order])
+        pairs = builder.shuffle_vector(x, y, order)
+        pointer = builder.bitcast(pointer, pairs.type.as_pointer())
+        size = integer(array.dtype.bitwidth // 8)
+        mask = _mask(builder, builder.mul(j, two), builder.mul(count, two), 2 * lanes)
+        _call(
+            builder, f"llvm.masked.store.{_suffix(pairs.type)}.p0", ir.VoidType(), pairs, pointer, size, mask
+        )
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp, types.intp, re, im), codegen
+
+
+@intrinsic
+def gather_pairs(typingctx, array, row, indices):
+    """The complex numbers with these indices of what `store_pairs` has stored, as vectors of both parts.
+
+    A pair of float32 is fetched as one number of 64 bits, which halves the work.
+    """
+    lanes = indices.lanes
+    together = array.dtype == types.float32
 
     def codegen(context, builder, signature, args):
         value, row, index = args
-        lanes, size = indices.lanes, array.dtype.bitwidth // 8
-        integer = ir.IntType(64)
-        base = _row_pointer(context, builder, signature.args[0], value, row, integer(0))
-        wide = ir.VectorType(integer, lanes)
-        offsets = builder.mul(builder.sext(index, wide), _splat(builder, integer(size), lanes))
-        addresses = builder.add(_splat(builder, builder.ptrtoint(base, integer), lanes), offsets)
-        element = context.get_value_type(array.dtype)
-        pointers = builder.inttoptr(addresses, ir.VectorType(element.as_pointer(), lanes))
+        integer, wide = ir.IntType(64), ir.VectorType(ir.IntType(64), lanes)
+        size = array.dtype.bitwidth // 8
+        base = builder.ptrtoint(
+            _pointer(context, builder, signature.args[0], value, row, integer(0)), integer
+        )
+        offsets = builder.mul(builder.sext(index, wide), _splat(builder, integer(2 * size), lanes))
+        element = integer if together else context.get_value_type(array.dtype)
         vector = ir.VectorType(element, lanes)
         all_lanes = ir.Constant(ir.VectorType(ir.IntType(1), lanes), [ir.IntType(1)(1)] * lanes)
-        name = f"llvm.masked.gather.{_suffix(vector)}.v{lanes}p0"
-        return _call(
-            builder, name, vector, pointers, ir.IntType(32)(size), all_lanes, ir.Constant(vector, None)
-        )
 
-    return Vector(array.dtype, indices.lanes)(array, types.intp, indices), codegen
+        def fetch(start):
+            addresses = builder.add(_splat(builder, start, lanes), offsets)
+            pointers = builder.inttoptr(addresses, ir.VectorType(element.as_pointer(), lanes))
+            name = f"llvm.masked.gather.{_suffix(vector)}.v{lanes}p0"
+            alignment = ir.IntType(32)(size)
+            return _call(builder, name, vector, pointers, alignment, all_lanes, ir.Constant(vector, None))
+
+        if together:
+            pairs = builder.bitcast(fetch(base), ir.VectorType(ir.FloatType(), 2 * lanes))
+            nothing = ir.Constant(pairs.type, ir.Undefined)
+            parts = [builder.shuffle_vector(pairs, nothing, _lanes(k, 2, lanes)) for k in (0, 1)]
+        else:
+            parts = [fetch(base), fetch(builder.add(base, integer(size)))]
+        return context.make_tuple(builder, signature.return_type, parts)
+
+    part = Vector(array.dtype, lanes)
+    return types.UniTuple(part, 2)(array, types.intp, indices), codegen
 
 
 @intrinsic
@@ -210,6 +256,37 @@ def sqrt(typingctx, a):
 
     def codegen(context, builder, signature, args):
         return _call(builder, f"llvm.sqrt.{_suffix(args[0].type)}", args[0].type, args[0])
+
+    return a(a), codegen
+
+
+_APPROXIMATE = ("contract", "arcp", "afn", "reassoc")
+"""Lets the compiler divide and take roots by an estimate and Newton's step: as exact in float32 but for the last bit
+or two, and several times as fast. In float64 it does not."""
+
+
+@intrinsic
+def reciprocal(typingctx, a):
+    """1 / a."""
+
+    def codegen(context, builder, signature, args):
+        one = _splat(builder, context.get_constant(a.element, 1), a.lanes)
+        return builder.fdiv(one, args[0], flags=_APPROXIMATE)
+
+    return a(a), codegen
+
+
+@intrinsic
+def reciprocal_sqrt(typingctx, a):
+    """1 / sqrt(a), for a > 0."""
+
+    def codegen(context, builder, signature, args):
+        kind = args[0].type
+        name = f"llvm.sqrt.{_suffix(kind)}"
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind]), name)
+        root = builder.call(function, args, fastmath=_APPROXIMATE)
+        one = _splat(builder, context.get_constant(a.element, 1), a.lanes)
+        return builder.fdiv(one, root, flags=_APPROXIMATE)
 
     return a(a), codegen
 
