@@ -95,7 +95,7 @@ def _sequence(
     z = _linear(x, weight_ih, bias) if keep == 1 else x.new_empty(0, batch, weight_ih.shape[0])
     segment = steps if keep == 1 else _segment(x, weight_ih, keep)
     w_hh, ends = _packed(weight_hh.T), _ends(lengths, x)
-    with announce_compilation("the fused Associative LSTM, forward", x.dtype):
+    with announce_compilation("the fused Associative LSTM, forward,", x.dtype):
         for first in range(0, steps, segment):
             last = min(first + segment, steps)
             t_from, t_to = _times(first, last, steps, reverse)
@@ -185,7 +185,7 @@ def _sequence_backward(
     segment = min(steps, _segment(x, weight_ih, keep))
     dz_segment = x.new_empty(segment, batch, weight_ih.shape[0])
     base, tau_start, c_start = 0, 0, c_0
-    with announce_compilation("the fused Associative LSTM, backward", x.dtype):
+    with announce_compilation("the fused Associative LSTM, backward,", x.dtype):
         for first in reversed(range(0, steps, segment)):
             last = min(first + segment, steps)
             t_from, t_to = _times(first, last, steps, reverse)

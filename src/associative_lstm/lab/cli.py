@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import typer
 
-from associative_lstm.lab.commands import capacity, demo, inspect, reproduce, runs, train
+from associative_lstm.lab.commands import bench, capacity, demo, inspect, reproduce, runs, train
 from associative_lstm.lab.files import Interrupted, RunError
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command()(runs.sample)
 app.command()(runs.compare)
 app.command()(inspect.show)
 app.command()(inspect.info)
+app.command()(bench.bench)
 app.command()(demo.demo)
 app.command()(capacity.capacity)
 app.add_typer(reproduce.app, name="reproduce")

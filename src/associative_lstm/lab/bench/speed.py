@@ -1,0 +1,191 @@
+"""Ratios of speed: the paper's tables, and the settings that a user would compare."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from associative_lstm import nn as ours
+from associative_lstm.lab.bench import networks as net
+from associative_lstm.lab.bench.timing import Step, in_turns, inference_step, threads, training_step
+
+TOLERANCE = 1e-4
+"""Fast paths in float32 over whole sequences; the tests hold single precision to 1e-5 on short ones."""
+
+
+class Group(NamedTuple):
+    """Networks measured in turns on the same input, against the first of them."""
+
+    title: str
+    steps: int
+    batch: int
+    inputs: int
+    base: net.Candidate
+    others: list[net.Candidate]
+    paper: list[float | None]
+    training: bool = True
+
+
+def _copies(*args: Any, **options: Any) -> list[net.Candidate]:
+    return [net.associative(args[0], copies, *args[1:], **options) for copies in (1, 4, 8)]
+
+
+LSTM_128, LSTM_512 = net.torch_lstm(128), net.torch_lstm(512)
+EMBEDDED = {"recurrent_update": False}  # W_hu = 0, as on the copy task
+
+TABLES = [
+    Group(
+        "Table 1: episodic copy",
+        121,
+        2,
+        10,
+        LSTM_128,
+        [LSTM_512, *_copies(128, **EMBEDDED), net.PERMUTATION, net.UNITARY, net.MULTIPLICATIVE],
+        [0.18, 0.22, 0.16, 0.12, 2.05, 0.24, 0.23],
+    ),
+    Group(
+        "Table 2: arithmetic",
+        100,
+        2,
+        80,
+        LSTM_128,
+        [LSTM_512, *_copies(128), *_copies(128, 3)],
+        [0.15, 0.19, 0.15, 0.11, 0.10, 0.08, 0.07],
+    ),
+    Group(
+        "Table 3: against the NTM, minibatch 1",
+        100,
+        1,
+        80,
+        LSTM_512,
+        [*_copies(128, 3), net.NTM],
+        [0.66, 0.56, 0.46, 0.66],
+    ),
+]
+
+SETTINGS = [
+    Group(
+        "Inference on episodic copy",
+        121,
+        2,
+        10,
+        LSTM_128,
+        _copies(128, **EMBEDDED),
+        [None] * 3,
+        training=False,
+    ),
+    Group(
+        "Wikipedia's size", 100, 10, 205, net.torch_lstm(256, 3), [net.associative(256, 1, layers=3)], [None]
+    ),
+    Group("A large minibatch", 100, 64, 80, net.torch_lstm(256), [net.associative(256, 4)], [None]),
+]
+
+
+def measure(group: Group, count: int, seconds: float) -> dict[str, Any]:
+    """The group on ``count`` threads: equality of every fast path first, then times and ratios."""
+    with threads(count):
+        torch.manual_seed(1)
+        x = torch.randn(group.steps, group.batch, group.inputs)
+        agreement = {}
+        for candidate in group.others:
+            if candidate.has_backends:
+                agreement[candidate.name] = net.disagreement(candidate, x)
+                if not agreement[candidate.name] < TOLERANCE:
+                    raise ValueError(
+                        f"{candidate.name}: fast path and reference differ by {agreement[candidate.name]:.1e}, "
+                        "so its speed means nothing"
+                    )
+        make_step: Callable[[nn.Module, torch.Tensor], Step] = (
+            training_step if group.training else inference_step
+        )
+        steps = {c.name: make_step(c.make(group.inputs), x) for c in (group.base, *group.others)}
+        timings = in_turns(steps, seconds=seconds)
+    base = timings[group.base.name].median
+    rows = [
+        {
+            "network": name,
+            "milliseconds": 1e3 * t.median,
+            "quartiles": [1e3 * t.low, 1e3 * t.high],
+            "speed": base / t.median,
+            "paper": 1.0 if name == group.base.name else group.paper[k - 1],
+            "disagreement": agreement.get(name),
+        }
+        for k, (name, t) in enumerate(timings.items())
+    ]
+    return {
+        "title": group.title,
+        "what": "training step" if group.training else "inference",
+        "against": group.base.name,
+        "threads": count,
+        "steps": group.steps,
+        "batch": group.batch,
+        "rows": rows,
+    }
+
+
+def against_itself(group: Group, count: int, seconds: float) -> Iterator[dict[str, Any]]:
+    """Every Associative LSTM of a group against the reference loop and against its own matrix products alone."""
+    with threads(count):
+        torch.manual_seed(1)
+        x = torch.randn(group.steps, group.batch, group.inputs)
+        make_step = training_step if group.training else inference_step
+        for candidate in group.others:
+            if candidate.build is not ours.AssociativeLSTM:
+                continue
+            layer = candidate.make(group.inputs)
+            timings = in_turns(
+                {
+                    "fused": make_step(layer, x),
+                    "reference": make_step(candidate.make(group.inputs, "reference"), x),
+                    "products": matrix_products(layer, x, training=group.training),
+                },
+                seconds=seconds,
+                least=3,
+            )
+            fused = timings["fused"].median
+            yield {
+                "network": candidate.name,
+                "title": group.title,
+                "threads": count,
+                "milliseconds": 1e3 * fused,
+                "over_reference": timings["reference"].median / fused,
+                "of_products": timings["products"].median / fused,
+            }
+
+
+def matrix_products(layer: nn.Module, x: torch.Tensor, training: bool = True) -> Step:
+    """The matrix products of a step of the layer and nothing else, by the routines that the layer itself uses.
+
+    Input projection and weight gradients are PyTorch's, over all steps at once; the recurrent products, step by step,
+    are the fused kernel's own, because they are faster than PyTorch's at these sizes.
+    """
+    from associative_lstm.kernels.matmul import multiply_repeatedly, pack
+    from associative_lstm.kernels.runtime import over_batch
+
+    steps, batch, _ = x.shape
+    rows = steps * batch
+    products: list[Step] = []
+    for k in range(int(getattr(layer, "num_layers", 1))):
+        w_ih, w_hh = (layer.get_parameter(f"weight_{kind}_l{k}").detach() for kind in ("ih", "hh"))
+        below, above = torch.randn(rows, w_ih.shape[1]), torch.randn(rows, w_hh.shape[1])
+        z = torch.randn(rows, w_ih.shape[0])
+        h, dz = torch.randn(batch, w_hh.shape[1]).numpy(), torch.randn(batch, w_hh.shape[0]).numpy()
+
+        def step(w_ih=w_ih, w_hh=w_hh, below=below, above=above, z=z, h=h, dz=dz, k=k) -> None:  # type: ignore[no-untyped-def]
+            torch.mm(below, w_ih.T)
+            over_batch(multiply_repeatedly, batch, h, pack(w_hh.T.numpy()), steps)
+            if training:
+                over_batch(multiply_repeatedly, batch, dz, pack(w_hh.numpy()), steps)
+                torch.mm(z.T, below)
+                torch.mm(z.T[: w_hh.shape[0]], above)
+                if k > 0:
+                    torch.mm(z, w_ih)
+
+        products.append(step)
+
+    def all_layers() -> None:
+        for product in products:
+            product()
+
+    return all_layers

@@ -1,0 +1,76 @@
+"""Times of several things, measured in turns so that a noisy machine is noisy to all of them alike."""
+
+import statistics
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+Step = Callable[[], Any]
+
+
+class Timing(NamedTuple):
+    """Seconds of one call: the median, and the quartiles as its spread."""
+
+    median: float
+    low: float
+    high: float
+
+
+def in_turns(steps: dict[str, Step], *, seconds: float = 3.0, least: int = 7) -> dict[str, Timing]:
+    """Call every step in turn, at least ``least`` times and for about ``seconds`` in all, and time each call.
+
+    >>> timings = in_turns({"a": lambda: sum(range(100)), "b": lambda: sum(range(10_000))}, seconds=0.01)
+    >>> timings["a"].median < timings["b"].median
+    True
+    """
+    for step in steps.values():  # the first calls compile, allocate and fill caches
+        step()
+        step()
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    end = time.perf_counter() + seconds
+    while len(next(iter(times.values()))) < least or time.perf_counter() < end:
+        for name, step in steps.items():
+            start = time.perf_counter()
+            step()
+            times[name].append(time.perf_counter() - start)
+    return {
+        name: Timing(statistics.median(t), *statistics.quantiles(t, n=4)[::2]) for name, t in times.items()
+    }
+
+
+def training_step(network: nn.Module, x: Tensor) -> Step:
+    """Forward, backward and Adam."""
+    optimiser = torch.optim.Adam(network.parameters())
+
+    def step() -> None:
+        optimiser.zero_grad()
+        output, _ = network(x)
+        output.sum().backward()
+        optimiser.step()
+
+    return step
+
+
+def inference_step(network: nn.Module, x: Tensor) -> Step:
+    """Forward without gradients."""
+
+    def step() -> None:
+        with torch.no_grad():
+            network(x)
+
+    return step
+
+
+@contextmanager
+def threads(count: int) -> Any:
+    """PyTorch, and with it the fused kernels, on ``count`` threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

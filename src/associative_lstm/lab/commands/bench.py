@@ -1,0 +1,107 @@
+"""`alstm bench`: speed, side by side."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from associative_lstm.lab.commands.common import console, progress_bar
+
+PARTS = ("tables", "settings", "itself", "growth", "tasks")
+
+
+def bench(
+    threads: Annotated[
+        list[int] | None, typer.Option(help="Threads to measure with; may be repeated.", min=1)
+    ] = None,
+    part: Annotated[
+        list[str] | None, typer.Option(help=f"Only this part, may be repeated: {', '.join(PARTS)}.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="Seconds for each group of networks.", min=0.01)] = 4.0,
+    out: Annotated[Path, typer.Option(help="Where the figures go, as JSON.")] = Path("bench.json"),
+    seed: Annotated[int, typer.Option(help="Decides the inputs.", min=0)] = 0,
+) -> None:
+    """Time the networks in turns, against torch.nn.LSTM, after checking that they compute the right thing.
+
+    Example: alstm bench --threads 1 --part tables
+    """
+    import torch
+
+    from associative_lstm.lab.bench import growth, speed
+    from associative_lstm.lab.files import write_atomically
+    from associative_lstm.lab.runlog import versions
+
+    chosen = part or list(PARTS)
+    unknown = [name for name in chosen if name not in PARTS]
+    if unknown:
+        raise ValueError(f"--part: expected one of {', '.join(PARTS)}, got {unknown[0]!r}")
+    torch.manual_seed(seed)
+    counts = threads or [1, 2]
+    jobs: list[tuple[str, Any]] = []
+    for n in counts:
+        if "tables" in chosen:
+            jobs += [("groups", lambda g=g, n=n: [speed.measure(g, n, seconds)]) for g in speed.TABLES]
+        if "settings" in chosen:
+            jobs += [("groups", lambda g=g, n=n: [speed.measure(g, n, seconds)]) for g in speed.SETTINGS]
+        if "itself" in chosen:
+            groups = [speed.TABLES[0], speed.TABLES[2], *speed.SETTINGS]
+            jobs += [("itself", lambda g=g, n=n: list(speed.against_itself(g, n, seconds))) for g in groups]
+    if "growth" in chosen:
+        jobs += [("growth", lambda q=q: [growth.growth(q, counts[0], seconds)]) for q in growth.RANGES]
+    if "tasks" in chosen:
+        jobs.append(("tasks", lambda: growth.batch_generation(counts[0], seconds / 4)))
+
+    results: dict[str, Any] = {"versions": versions()}
+    with progress_bar("bench", len(jobs)) as advance:
+        for kind, job in jobs:
+            rows = job()
+            results.setdefault(kind, []).extend(rows)
+            for row in rows:
+                _print(kind, row)
+            advance()
+    write_atomically(out, json.dumps(results, indent=1).encode())
+    console.print(f"wrote {out}")
+
+
+def _print(kind: str, row: dict[str, Any]) -> None:
+    if kind == "groups":
+        table = Table(
+            "network",
+            "ms (quartiles)",
+            f"speed / {row['against']}",
+            "paper",
+            title=f"{row['title']}: {row['what']}, T {row['steps']}, B {row['batch']}, {row['threads']} thread(s)",
+        )
+        for entry in row["rows"]:
+            low, high = entry["quartiles"]
+            paper = "" if entry["paper"] is None else f"{entry['paper']:.2f}"
+            table.add_row(
+                entry["network"],
+                f"{entry['milliseconds']:.2f} ({low:.2f}-{high:.2f})",
+                f"{entry['speed']:.2f}",
+                paper,
+            )
+        console.print(table)
+    elif kind == "itself":
+        console.print(
+            f"{row['title']}, {row['threads']} thread(s), {row['network']}: {row['milliseconds']:.2f} ms, "
+            f"{row['over_reference']:.1f} times the reference loop's speed, "
+            f"{row['of_products']:.2f} of the speed of its matrix products alone"
+        )
+    elif kind == "growth":
+        times = ", ".join(f"{v}: {t:.2f}" for v, t in zip(row["values"], row["milliseconds"], strict=True))
+        console.print(
+            f"growth with {row['quantity']} (ms): {times}; exponent {row['exponent']:.2f}, "
+            f"last doubling {row['last_doubling']:.2f}"
+        )
+    elif kind == "memory":
+        console.print(
+            f"memory, {row['setting']}: peak {row['peak'] / 2**20:.1f} MiB, "
+            f"{row['peak'] / row['saved']:.2f} of the traces and pre-activations ({row['saved'] / 2**20:.1f} MiB)"
+        )
+    else:
+        console.print(
+            f"{row['task']}: a minibatch takes {row['microseconds']:.0f} us, {row['share']:.1%} of a step"
+        )
