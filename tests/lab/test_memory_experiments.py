@@ -204,3 +204,15 @@ def test_capacity_through_the_command(capsys: pytest.CaptureFixture[str]) -> Non
     ):
         assert cli.main(["capacity", "--items", "20", *bad]) == 1
         assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_every_figure_and_table_has_help_with_an_example_and_a_seed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["reproduce"]) == 0
+    assert "fig1" in capsys.readouterr().out
+    for command in ("fig1", "fig2", "properties", "table1", "table2", "table3"):
+        assert cli.main(["reproduce", command, "--help"]) == 0
+        text = capsys.readouterr().out
+        assert f"Example: alstm reproduce {command}" in text
+        assert "--seed" in text

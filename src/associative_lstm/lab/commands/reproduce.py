@@ -13,9 +13,18 @@ from associative_lstm.lab.commands.common import console, errors, progress_bar
 if TYPE_CHECKING:
     from associative_lstm.lab.experiments.claims import Outcome
 
-app = typer.Typer(
-    help="Reproduce a figure or a table of the paper.", no_args_is_help=True, rich_markup_mode=None
-)
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def reproduce(context: typer.Context) -> None:
+    """Reproduce a figure or a table of the paper: its data, its picture, and a verdict on each claim.
+
+    Example: alstm reproduce fig2 --seed 1
+    """
+    if context.invoked_subcommand is None:
+        console.print(context.get_help(), highlight=False, markup=False)
+
 
 _IMAGES = typer.Option(help="A folder of photographs, instead of those that come with scikit-image.")
 _OUT = typer.Option(help="The folder to write to (default: results/ and the name of the figure or table).")
