@@ -201,5 +201,7 @@ def test_bad_options_are_named():
         NeuralTuringMachine(4, 8, 0)
     with pytest.raises(ValueError, match=r"memory_size\[1\]"):
         NeuralTuringMachine(4, 8, 1, (16, 0))
+    with pytest.raises(TypeError, match="memory_size: expected two ints"):
+        NeuralTuringMachine(4, 8, 1, 128)
     with pytest.raises(ValueError, match="backend"):
         NeuralTuringMachine(4, 8, backend="fast")

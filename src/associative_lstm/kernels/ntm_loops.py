@@ -26,15 +26,11 @@ from associative_lstm.kernels.runtime import jit
 def _controller(z, c_before, c_after, h):
     """From pre-activations ``z``, which become the gates, to the new cells and the output h."""
     H = h.shape[0]
-    for j in range(3 * H, 4 * H):
-        z[j] = sigmoid(z[j])
-    for j in range(2 * H):
-        z[j] = sigmoid(z[j])
-    for j in range(2 * H, 3 * H):
-        z[j] = tanh(z[j])
+    i, f, u, o = z[:H], z[H : 2 * H], z[2 * H : 3 * H], z[3 * H :]
     for j in range(H):
-        c_after[j] = z[H + j] * c_before[j] + z[j] * z[2 * H + j]
-        h[j] = z[3 * H + j] * tanh(c_after[j])
+        i[j], f[j], u[j], o[j] = sigmoid(i[j]), sigmoid(f[j]), tanh(u[j]), sigmoid(o[j])
+        c_after[j] = f[j] * c_before[j] + i[j] * u[j]
+        h[j] = o[j] * tanh(c_after[j])
 
 
 @jit

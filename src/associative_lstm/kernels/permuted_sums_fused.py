@@ -64,8 +64,7 @@ def _save(ctx, inputs, output):
 
 def _differentiate(ctx, grad, again=_sums_op):
     (permutation,) = ctx.saved_tensors
-    inverse = torch.empty_like(permutation)
-    inverse[permutation] = torch.arange(len(permutation), device=permutation.device)
+    inverse = permutation.argsort()
     grad_u = again(grad, torch.zeros_like(grad[0]), inverse, not ctx.backwards)
     if not ctx.needs_input_grad[1]:
         return grad_u, None, None, None

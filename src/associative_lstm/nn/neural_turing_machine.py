@@ -41,11 +41,11 @@ class NeuralTuringMachine(RecurrentNetwork):
 
     **Choices.** The paper that this project reproduces gives four heads, a controller of 384, a memory of
     128 x 20 and 1,097,340 parameters in all, and no more. Here a head writes and reads at places of its own
-    (with one place for both, the network must jump back to what it wrote, and did not learn to copy); shifts
-    reach one location to either side; key and added vector are bounded by tanh; the controller has one bias
-    per gate; and the network's output is :math:`[h_t, r_t]`. With 80 symbols in and out that makes 1,016,000
-    parameters with the readout: 837,120 of the controller, 141,680 of the heads, 37,200 of the readout. No
-    arrangement that we tried gives the paper's number.
+    (with one place for both, the network must jump back to what it wrote, and did not learn to copy in 40,000
+    sequences at learning rate 3e-4); shifts reach one location to either side; key and added vector are
+    bounded by tanh; the controller has one bias per gate; and the network's output is :math:`[h_t, r_t]`. With
+    80 symbols in and out that makes 1,016,000 parameters with the readout: 837,120 of the controller, 141,680
+    of the heads, 37,200 of the readout. No arrangement that we tried gives the paper's number.
 
     **Stability.** The softplus of :math:`\beta` and :math:`\gamma` ends at 50, where a weighting has long been
     one location, and both enter only through a softmax: sharpening is
@@ -95,6 +95,8 @@ class NeuralTuringMachine(RecurrentNetwork):
         dtype: torch.dtype | None = None,
     ) -> None:
         check_positive_int("num_heads", num_heads)
+        if not isinstance(memory_size, tuple | list) or len(memory_size) != 2:
+            raise TypeError(f"memory_size: expected two ints, locations and width, got {memory_size!r}")
         locations, width = memory_size
         check_positive_int("memory_size[0]", locations)
         check_positive_int("memory_size[1]", width)
