@@ -139,6 +139,17 @@ def test_a_permutation_that_points_outside_the_memory(index, place):
         layer(torch.randn(T, B, INPUT))
 
 
+@pytest.mark.parametrize("needed", range(64))
+def test_gradients_of_any_subset_are_those_of_all(needed):
+    """Whatever requires a gradient, of x, h_0, c_0, weight_ih, weight_hh and bias, gets the same one."""
+    named = backward_arguments()
+    wanted = [bool(needed >> k & 1) for k in range(6)]
+    everything, some = backward(**named), backward(**named | {"needed": wanted})
+    for own, all_of_it, want in zip(some, everything, wanted, strict=True):
+        if want:
+            assert torch.equal(own, all_of_it)
+
+
 def test_inputs_of_any_strides_give_the_same_numbers():
     named = backward_arguments()
     scattered = {}

@@ -21,14 +21,9 @@ def check_inputs(
     keep: int,
 ) -> None:
     """Refuse what a forward pass could not take."""
-    for name, tensor, dimensions in (
-        ("x", x, 3),
-        ("h_0", h_0, 2),
-        ("c_0", c_0, 3),
-        ("weight_hh", weight_hh, 2),
-    ):
-        if tensor.dim() != dimensions:
-            raise ValueError(f"{name}: expected {dimensions} dimensions, got shape {tuple(tensor.shape)}")
+    if (x.dim(), h_0.dim(), c_0.dim(), weight_hh.dim()) != (3, 2, 3, 2):
+        shapes = ", ".join(str(tuple(tensor.shape)) for tensor in (x, h_0, c_0, weight_hh))
+        raise ValueError(f"x, h_0, c_0, weight_hh: expected 3, 2, 3 and 2 dimensions, got shapes {shapes}")
     steps, batch, inputs = x.shape
     _, copies, N = c_0.shape
     if x.dtype not in (torch.float32, torch.float64) or steps < 1 or batch < 1:
@@ -43,7 +38,7 @@ def check_inputs(
     without_update = n + 2 * heads * n + 2 * heads * N
     rows = without_update + heads * N
     expected: Described = [
-        ("x", x, (steps, batch, inputs)),
+        ("x", x, x.shape),
         ("h_0", h_0, (batch, heads * N)),
         ("c_0", c_0, (batch, copies, N)),
         ("weight_ih", weight_ih, (rows, inputs)),
@@ -102,6 +97,7 @@ def check_devices(x: Tensor, *others: object) -> None:
 
 
 def _compare(expected: Described, dtype: torch.dtype) -> None:
+    dense = torch.strided
     for name, tensor, shape in expected:
         if tensor is None:
             continue
@@ -109,7 +105,5 @@ def _compare(expected: Described, dtype: torch.dtype) -> None:
             raise ValueError(f"{name}: expected shape {shape}, got {tuple(tensor.shape)}")
         if tensor.dtype is not dtype:
             raise ValueError(f"{name}: expected {dtype}, got {tensor.dtype}")
-        if not tensor.is_cpu or tensor.layout is not torch.strided:
-            raise ValueError(
-                f"{name}: expected a dense tensor on the CPU, got {tensor.layout} on {tensor.device}"
-            )
+        if not tensor.is_cpu or tensor.layout is not dense:
+            raise ValueError(f"{name}: expected {dense} on the CPU, got {tensor.layout} on {tensor.device}")
