@@ -46,6 +46,17 @@ def test_every_preset_is_a_model(name):
     assert model.readout.out_features == 80
 
 
+def test_three_layers_learn_with_the_presets_keys():
+    for preset, learns in (
+        (PRESETS["wikipedia-associative-lstm-4"], True),
+        ({"layers": 3, "copies": 4}, False),
+    ):
+        model = model_of(task="assignment", **(preset | {"hidden_size": 64}))
+        model(torch.randint(80, (20, 2)))[0].logsumexp(-1).sum().backward()
+        largest = model.layers[0].weight_ih_l0.grad.abs().max()
+        assert bool(largest > 1e-8) is learns
+
+
 SMALL = {"associative-lstm": {"copies": 2}, "ntm": {"heads": 2}}
 
 

@@ -176,6 +176,18 @@ def test_a_learning_rate_far_too_high_is_named_as_the_cause(tmp_path):
         train(config(model="permutation-rnn", learning_rate=1e30), tmp_path)
 
 
+def test_denormal_numbers_are_flushed_in_training_and_not_elsewhere(tmp_path, monkeypatch):
+    def denormal():
+        return float(torch.full((), 1e-38) / 10)
+
+    seen = []
+    original = Trainer.train_step
+    monkeypatch.setattr(Trainer, "train_step", lambda self: (seen.append(denormal()), original(self)))
+    train(config(steps=2), tmp_path)
+    assert seen == [0.0, 0.0]
+    assert denormal() != 0.0
+
+
 class FullDisk:
     """Fails the n-th call of a function of ``os`` the way a full disk does."""
 

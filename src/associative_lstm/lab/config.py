@@ -29,6 +29,10 @@ MODELS: dict[str, tuple[int, tuple[str, ...]]] = {
 }
 """Every network: its N_h in the paper, and the options that it alone understands."""
 
+# With Glorot keys and zero biases a layer's output is a product of three small numbers (update and two keys). Three
+# layers make it the ninth power and more: the output and every gradient are zero in float32, and nothing is learned.
+_THREE_LAYERS = {"model": "associative-lstm", "hidden_size": 256, "layers": 3, "key_init": "conjugate"}
+
 PRESETS: dict[str, dict[str, Any]] = {
     "lstm-128": {"model": "lstm"},
     "lstm-512": {"model": "lstm", "hidden_size": 512},
@@ -45,18 +49,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "multiplicative-unitary-rnn-1024": {"model": "multiplicative-unitary-rnn", "hidden_size": 1024},
     "ntm": {"model": "ntm", "batch_size": 1},
     "wikipedia-lstm": {"model": "lstm", "hidden_size": 256, "layers": 3},
-    "wikipedia-associative-lstm-1": {
-        "model": "associative-lstm",
-        "hidden_size": 256,
-        "layers": 3,
-        "copies": 1,
-    },
-    "wikipedia-associative-lstm-4": {
-        "model": "associative-lstm",
-        "hidden_size": 256,
-        "layers": 3,
-        "copies": 4,
-    },
+    "wikipedia-associative-lstm-1": {"copies": 1} | _THREE_LAYERS,
+    "wikipedia-associative-lstm-4": {"copies": 4} | _THREE_LAYERS,
 }
 """The paper's networks by name: the number at the end is N_h, or of an Associative LSTM (N_h 128) the copies."""
 

@@ -10,6 +10,8 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+
 from associative_lstm.lab.checkpoint import (
     export_weights,
     find_checkpoints,
@@ -151,7 +153,7 @@ def _loop(
     config = trainer.config
     started = time.perf_counter() - seconds
     meter = _Meter(trainer, show if log is not None else None)
-    with _interruptible() as interrupted:
+    with _interruptible() as interrupted, _without_denormals():
         while trainer.step < config.steps:
             try:
                 trainer.train_step()
@@ -214,6 +216,20 @@ def _interruptible() -> Iterator[threading.Event]:
         yield asked
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _without_denormals() -> Iterator[None]:
+    """Take numbers below 1e-38 for zero: processors are a hundred times slower with them than with others.
+
+    They come up in gradients that vanish over time or through layers.
+    """
+    before = float(torch.full((), 1e-38) / 10) == 0.0  # PyTorch has no other way to ask
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)
 
 
 class _Meter:
