@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from associative_lstm import AssociativeLSTM
-from associative_lstm.lab.bench_memory import saved_bytes, step_memory
+from associative_lstm.lab.bench.memory import saved_bytes, step_memory
 
 T, B = 1600, 8  # long enough for the sequence, not the weights, to fill the memory
 

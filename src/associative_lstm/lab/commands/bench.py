@@ -9,7 +9,7 @@ from rich.table import Table
 
 from associative_lstm.lab.commands.common import console, progress_bar
 
-PARTS = ("tables", "settings", "itself", "growth", "tasks")
+PARTS = ("tables", "settings", "itself", "growth", "memory", "tasks")
 
 
 def bench(
@@ -29,7 +29,7 @@ def bench(
     """
     import torch
 
-    from associative_lstm.lab.bench import growth, speed
+    from associative_lstm.lab.bench import growth, memory, speed
     from associative_lstm.lab.files import write_atomically
     from associative_lstm.lab.runlog import versions
 
@@ -50,6 +50,8 @@ def bench(
             jobs += [("itself", lambda g=g, n=n: list(speed.against_itself(g, n, seconds))) for g in groups]
     if "growth" in chosen:
         jobs += [("growth", lambda q=q: [growth.growth(q, counts[0], seconds)]) for q in growth.RANGES]
+    if "memory" in chosen:
+        jobs.append(("memory", memory.peaks))
     if "tasks" in chosen:
         jobs.append(("tasks", lambda: growth.batch_generation(counts[0], seconds / 4)))
 
@@ -97,8 +99,9 @@ def _print(kind: str, row: dict[str, Any]) -> None:
             f"last doubling {row['last_doubling']:.2f}"
         )
     elif kind == "memory":
+        setting = ", ".join(f"{name} {value}" for name, value in row["setting"].items())
         console.print(
-            f"memory, {row['setting']}: peak {row['peak'] / 2**20:.1f} MiB, "
+            f"memory, {setting}: peak {row['peak'] / 2**20:.1f} MiB, "
             f"{row['peak'] / row['saved']:.2f} of the traces and pre-activations ({row['saved'] / 2**20:.1f} MiB)"
         )
     else:

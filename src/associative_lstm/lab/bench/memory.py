@@ -1,7 +1,7 @@
 """The memory of a training step against what it has to save: pre-activations and traces of every step."""
 
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -73,3 +73,22 @@ def step_memory(layer: AssociativeLSTM, x: Tensor) -> StepMemory:
         held += event.nbytes()
         peak = max(peak, held)
     return StepMemory(peak, saved_bytes(layer, x))
+
+
+SETTINGS: list[dict[str, Any]] = [
+    {"steps": 121, "batch": 2, "hidden_size": 128, "num_copies": 1},
+    {"steps": 121, "batch": 2, "hidden_size": 128, "num_copies": 8},
+    {"steps": 1600, "batch": 8, "hidden_size": 256, "num_copies": 4},
+    {"steps": 1600, "batch": 8, "hidden_size": 256, "num_copies": 4, "keep_states_every": 40},
+]
+
+
+def peaks() -> list[dict[str, Any]]:
+    """The memory of training steps of several sizes, and of one that keeps every 40th state only."""
+    rows = []
+    for setting in SETTINGS:
+        options = {name: value for name, value in setting.items() if name not in ("steps", "batch")}
+        layer = AssociativeLSTM(10, **options)
+        peak, saved = step_memory(layer, torch.randn(setting["steps"], setting["batch"], 10))
+        rows.append({"setting": setting, "peak": peak, "saved": saved})
+    return rows
