@@ -182,7 +182,7 @@ def test_autocast_of_the_cell():
     assert torch.equal(h, cell(x).h)
 
 
-@pytest.mark.parametrize(("threads", "batch"), [(1, 7), (2, 7), (3, 7), (4, 2), (2, 1)])
+@pytest.mark.parametrize(("threads", "batch"), [(1, 7), (2, 7), (3, 7), (4, 5), (4, 2), (2, 1)])
 def test_the_batch_is_split_once_among_the_threads_that_torch_may_use(threads, batch):
     slices, lock = [], threading.Lock()
 
@@ -197,7 +197,7 @@ def test_the_batch_is_split_once_among_the_threads_that_torch_may_use(threads, b
     finally:
         torch.set_num_threads(before)
     slices.sort()
-    assert len(slices) == min(threads, batch)
+    assert len(slices) == max(1, min(threads, batch // 2))
     assert [k for start, stop, _ in slices for k in range(start, stop)] == list(range(batch))
     sizes = [stop - start for start, stop, _ in slices]
     assert max(sizes) - min(sizes) <= 1

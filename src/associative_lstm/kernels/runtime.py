@@ -57,10 +57,11 @@ if hasattr(os, "register_at_fork"):
 def over_batch(kernel: Callable[..., None], batch: int, *args: Any) -> None:
     """Call ``kernel(start, stop, *args)`` on contiguous slices of ``range(batch)``, one per PyTorch thread.
 
-    The kernel releases the GIL, so the slices run side by side; each writes its own rows only.
+    The kernel releases the GIL, so the slices run side by side; each writes its own rows only. A slice has at least
+    two items: a recurrent product takes as long for one as for two, since fetching the weights is what takes long.
     """
     global _pool
-    threads = min(torch.get_num_threads(), batch)
+    threads = min(torch.get_num_threads(), batch // 2)
     if threads <= 1:
         kernel(0, batch, *args)
         return
