@@ -20,7 +20,7 @@ def bench(
         list[str] | None, typer.Option(help=f"Only this part, may be repeated: {', '.join(PARTS)}.")
     ] = None,
     seconds: Annotated[float, typer.Option(help="Seconds for each group of networks.", min=0.01)] = 4.0,
-    out: Annotated[Path, typer.Option(help="Where the figures go, as JSON.")] = Path("bench.json"),
+    out: Annotated[Path, typer.Option(help="The folder for bench.json and bench.md.")] = Path("bench"),
     seed: Annotated[int, typer.Option(help="Decides the inputs.", min=0)] = 0,
 ) -> None:
     """Time the networks in turns, against torch.nn.LSTM, after checking that they compute the right thing.
@@ -30,6 +30,7 @@ def bench(
     import torch
 
     from associative_lstm.lab.bench import growth, memory, speed
+    from associative_lstm.lab.bench.report import markdown
     from associative_lstm.lab.files import write_atomically
     from associative_lstm.lab.runlog import versions
 
@@ -63,8 +64,10 @@ def bench(
             for row in rows:
                 _print(kind, row)
             advance()
-    write_atomically(out, json.dumps(results, indent=1).encode())
-    console.print(f"wrote {out}")
+    out.mkdir(parents=True, exist_ok=True)
+    write_atomically(out / "bench.json", json.dumps(results, indent=1).encode())
+    write_atomically(out / "bench.md", markdown(results).encode())
+    console.print(f"wrote {out / 'bench.json'} and {out / 'bench.md'}")
 
 
 def _print(kind: str, row: dict[str, Any]) -> None:

@@ -1,0 +1,82 @@
+"""What was measured, as Markdown."""
+
+from typing import Any
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """All that `alstm bench` has measured, in tables.
+
+    >>> print(markdown({"versions": {"torch": "2.13.0"}}))
+    # Speed and memory
+    <BLANKLINE>
+    Measured with torch 2.13.0.
+    <BLANKLINE>
+    """
+    versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
+    lines = ["# Speed and memory", "", f"Measured with {versions}.", ""]
+    for group in results.get("groups", []):
+        what = f"{group['what']}, T {group['steps']}, B {group['batch']}, {group['threads']} thread(s)"
+        lines += [f"## {group['title']}: {what}", ""]
+        lines += _table(
+            ["network", "ms", "quartiles", f"speed / {group['against']}", "the paper's"],
+            [
+                [
+                    row["network"],
+                    f"{row['milliseconds']:.2f}",
+                    "{:.2f} to {:.2f}".format(*row["quartiles"]),
+                    f"{row['speed']:.2f}",
+                    "" if row["paper"] is None else f"{row['paper']:.2f}",
+                ]
+                for row in group["rows"]
+            ],
+        )
+    if "itself" in results:
+        lines += ["## Against the reference loop, and against its matrix products alone", ""]
+        lines += _table(
+            ["setting", "network", "threads", "ms", "speed / reference", "speed / products alone"],
+            [
+                [
+                    row["title"],
+                    row["network"],
+                    str(row["threads"]),
+                    f"{row['milliseconds']:.2f}",
+                    f"{row['over_reference']:.1f}",
+                    f"{row['of_products']:.2f}",
+                ]
+                for row in results["itself"]
+            ],
+        )
+    if "growth" in results:
+        lines += ["## Growth of a training step's time (ms)", ""]
+        for row in results["growth"]:
+            points = ", ".join(
+                f"{v}: {t:.2f}" for v, t in zip(row["values"], row["milliseconds"], strict=True)
+            )
+            slope = f"exponent {row['exponent']:.2f}, of the last doubling {row['last_doubling']:.2f}"
+            lines += [f"- {row['quantity']}: {points}; {slope}"]
+        lines += [""]
+    if "memory" in results:
+        lines += ["## Peak memory of a training step", ""]
+        lines += _table(
+            ["setting", "traces and pre-activations, MiB", "peak, MiB", "ratio"],
+            [
+                [
+                    ", ".join(f"{name} {value}" for name, value in row["setting"].items()),
+                    f"{row['saved'] / 2**20:.1f}",
+                    f"{row['peak'] / 2**20:.1f}",
+                    f"{row['peak'] / row['saved']:.2f}",
+                ]
+                for row in results["memory"]
+            ],
+        )
+    if "tasks" in results:
+        lines += ["## Making a minibatch", ""]
+        lines += _table(
+            ["task", "microseconds", "of a training step"],
+            [[row["task"], f"{row['microseconds']:.0f}", f"{row['share']:.1%}"] for row in results["tasks"]],
+        )
+    return "\n".join(lines)
+
+
+def _table(header: list[str], rows: list[list[str]]) -> list[str]:
+    return ["| " + " | ".join(cells) + " |" for cells in (header, ["---"] * len(header), *rows)] + [""]
