@@ -89,7 +89,7 @@ def draw_curves(logs: Sequence[list[dict[str, Any]]], labels: Sequence[str], tas
     axes.set_xlim(left=0)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
-    axes.legend(frameon=False, loc="upper right")  # "best" takes long where curves have many points
+    axes.legend(edgecolor="none", loc="upper right")  # "best" takes long where curves have many points
     image = io.BytesIO()
     figure.savefig(image, format="png")
     return image.getvalue()

@@ -238,29 +238,26 @@ class _Meter:
     def __init__(self, trainer: Trainer, show: Show | None) -> None:
         self._trainer, self._show = trainer, show
         self._cost = float("nan")
-        self._from = trainer.step
-        self._symbols = -trainer.totals.symbols
-        self._start = self._next = time.perf_counter()
+        self._logged = 0.0
+        self._start: tuple[float, int, float] | None = None
+        self._next = 0.0
 
     def logged(self, cost: float) -> None:
         self._cost = cost
-        self._symbols += self._trainer.totals.symbols
+        self._logged += self._trainer.totals.symbols
 
     def step(self) -> None:
-        now = time.perf_counter()
-        trainer = self._trainer
+        now, trainer = time.perf_counter(), self._trainer
+        totals = trainer.totals
+        symbols = self._logged + totals.symbols
+        if self._start is None:  # the first step may have compiled kernels: the clock starts after it
+            self._start = now, trainer.step, symbols
+            return
         if self._show is None or (now < self._next and trainer.step < trainer.config.steps):
             return
         self._next = now + 0.2
-        totals, elapsed = trainer.totals, now - self._start
+        start, first, before = self._start
         cost = totals.bits / max(totals.units, 1.0) if totals.steps > 20 else self._cost
-        done, left = trainer.step - self._from, trainer.config.steps - trainer.step
-        self._show(
-            Progress(
-                trainer.step,
-                trainer.config.steps,
-                cost,
-                (self._symbols + totals.symbols) / elapsed,
-                elapsed / done * left,
-            )
-        )
+        left = trainer.config.steps - trainer.step
+        rate, seconds = (symbols - before) / (now - start), (now - start) / (trainer.step - first) * left
+        self._show(Progress(trainer.step, trainer.config.steps, cost, rate, seconds))
