@@ -41,9 +41,9 @@ class NeuralTuringMachine(RecurrentNetwork):
 
     **Choices.** The paper that this project reproduces gives four heads, a controller of 384, a memory of
     128 x 20 and 1,097,340 parameters in all, and no more. Here a head writes and reads at places of its own
-    (with one place for both, the network must jump back to what it wrote, and did not learn to copy in 40,000
-    sequences at learning rate 3e-4); shifts reach one location to either side; key and added vector are
-    bounded by tanh; the controller has one bias per gate; and the network's output is :math:`[h_t, r_t]`. With
+    (with one place for both, it would have to jump back to what it wrote before it could read it in order);
+    shifts reach one location to either side; key and added vector are bounded by tanh; the controller has one
+    bias per gate; and the network's output is :math:`[h_t, r_t]`. With
     80 symbols in and out that makes 1,016,000 parameters with the readout: 837,120 of the controller, 141,680
     of the heads, 37,200 of the readout. No arrangement that we tried gives the paper's number.
 
