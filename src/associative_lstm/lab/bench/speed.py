@@ -8,14 +8,17 @@ from torch import nn
 
 from associative_lstm import nn as ours
 from associative_lstm.lab.bench import networks as net
-from associative_lstm.lab.bench.timing import Step, in_turns, inference_step, threads, training_step
+from associative_lstm.lab.bench.timing import Step, Timing, in_turns, inference_step, threads, training_step
 
 TOLERANCE = 1e-4
 """Fast paths in float32 over whole sequences; the tests hold single precision to 1e-5 on short ones."""
 
 
 class Group(NamedTuple):
-    """Networks measured in turns on the same input, against the first of them."""
+    """Networks measured on the same input, each in turns with the one they are compared with.
+
+    In pairs, because one large network in the turns leaves caches and clock in a state that slows all others down.
+    """
 
     title: str
     steps: int
@@ -99,20 +102,22 @@ def measure(group: Group, count: int, seconds: float) -> dict[str, Any]:
         make_step: Callable[[nn.Module, torch.Tensor], Step] = (
             training_step if group.training else inference_step
         )
-        steps = {c.name: make_step(c.make(group.inputs), x) for c in (group.base, *group.others)}
-        timings = in_turns(steps, seconds=seconds)
-    base = timings[group.base.name].median
-    rows = [
-        {
-            "network": name,
-            "milliseconds": 1e3 * t.median,
-            "quartiles": [1e3 * t.low, 1e3 * t.high],
-            "speed": base / t.median,
-            "paper": 1.0 if name == group.base.name else group.paper[k - 1],
-            "disagreement": agreement.get(name),
-        }
-        for k, (name, t) in enumerate(timings.items())
-    ]
+        base = make_step(group.base.make(group.inputs), x)
+        rows: list[dict[str, Any]] = [{"network": group.base.name, "speed": 1.0, "paper": 1.0}]
+        for candidate, paper in zip(group.others, group.paper, strict=True):
+            steps = {"base": base, "other": make_step(candidate.make(group.inputs), x)}
+            timings = in_turns(steps, seconds=seconds / len(group.others))
+            rows.append(
+                {
+                    "network": candidate.name,
+                    "speed": timings["base"].median / timings["other"].median,
+                    "paper": paper,
+                    "disagreement": agreement.get(candidate.name),
+                    **_milliseconds(timings["other"]),
+                    "against": _milliseconds(timings["base"]),
+                }
+            )
+        rows[0] |= rows[1]["against"]
     return {
         "title": group.title,
         "what": "training step" if group.training else "inference",
@@ -122,6 +127,10 @@ def measure(group: Group, count: int, seconds: float) -> dict[str, Any]:
         "batch": group.batch,
         "rows": rows,
     }
+
+
+def _milliseconds(timing: Timing) -> dict[str, Any]:
+    return {"milliseconds": 1e3 * timing.median, "quartiles": [1e3 * timing.low, 1e3 * timing.high]}
 
 
 def against_itself(group: Group, count: int, seconds: float) -> Iterator[dict[str, Any]]:
