@@ -150,6 +150,13 @@ def test_gradients_of_any_subset_are_those_of_all(needed):
             assert torch.equal(own, all_of_it)
 
 
+def test_what_is_no_permutation():
+    """An index that is there twice stays inside, but has no inverse for the gradients to go back through."""
+    wrong = torch.zeros_like(arguments()["permutations"])
+    with pytest.raises(IndexError, match="permutations: an index twice in one copy"):
+        forward(**arguments() | {"permutations": wrong})
+
+
 def test_inputs_of_any_strides_give_the_same_numbers():
     named = backward_arguments()
     scattered = {}

@@ -22,14 +22,16 @@ def _at_work(start, stop, lengths, t):
 
 @jit
 def _indices(permutations):
-    """The permutations and their inverses as int32, and not one index outside the memory."""
+    """The permutations and their inverses as int32, and not one index outside the memory or there twice."""
     copies, n = permutations.shape
-    indices, inverses = np.empty(copies * n, np.int32), np.zeros(copies * n, np.int32)
+    indices, inverses = np.empty(copies * n, np.int32), np.full(copies * n, -1, np.int32)
     for s in range(copies):
         for j in range(n):
             source = permutations[s, j]
             if source < 0 or source >= n:
                 raise IndexError("permutations: an index outside the memory")
+            if inverses[s * n + source] >= 0:
+                raise IndexError("permutations: an index twice in one copy")
             indices[s * n + j] = source
             inverses[s * n + source] = j
     return indices, inverses
@@ -93,7 +95,8 @@ def forward(
         and 0 <= start <= stop <= batch
         and 0 <= z_base <= t_first <= t_last <= z_base + z.shape[0]
         and 0 <= base <= t_first <= t_last <= base + output.shape[0]
-        and 0 <= rows_h <= rows
+        and (rows_h == rows or rows_h == rows - H)
+        and N >= 2
         and w_hh[1] * w_hh[3] >= rows_h
         and w_hh[2] == H
     )
@@ -191,6 +194,7 @@ def backward(
         and 0 <= dz_base <= t_first <= t_last <= dz_base + dz.shape[0]
         and tau_start <= first
         and (tau_start == (steps - base - z.shape[0] if reverse else base))
+        and N >= 2
         and w_hh[1] * w_hh[3] >= H
         and w_hh[2] <= rows
     )
