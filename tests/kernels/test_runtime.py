@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-import time
+import threading
 
 import pytest
 import torch
@@ -70,23 +70,40 @@ for locator in caching.CacheImpl._locator_classes:
     assert error.startswith("backend='fused': Numba cannot be used here (RuntimeError: cannot cache function")
 
 
-def test_a_compilation_that_takes_a_second_is_announced_once(capsys, monkeypatch):
+@pytest.fixture
+def timers(monkeypatch):
+    """The timers of announcements, which come almost at once; nothing has been announced before."""
+    made = []
+
+    class Timer(threading.Timer):
+        def __init__(self, *args):
+            super().__init__(*args)
+            made.append(self)
+
     monkeypatch.setattr(runtime, "_announced", set())
+    monkeypatch.setattr(runtime, "_PATIENCE", 0.01)
+    monkeypatch.setattr(runtime.threading, "Timer", Timer)
+    return made
+
+
+def test_a_compilation_that_takes_long_is_announced_once(capsys, timers):
     with runtime.announce_compilation("a", "kernel"), event.trigger_event("numba:compile"):
-        time.sleep(1.2)
+        timers[0].join()
     with runtime.announce_compilation("a", "kernel"), event.trigger_event("numba:compile"):
-        time.sleep(1.2)
+        pass
+    assert len(timers) == 1
     message = "associative-lstm: compiling a kernel for this machine (once; later runs load it from disk)\n"
     assert capsys.readouterr().err == message
 
 
-def test_what_is_quick_or_no_compilation_is_not_announced(capsys, monkeypatch):
-    monkeypatch.setattr(runtime, "_announced", set())
+def test_what_is_quick_or_no_compilation_is_not_announced(capsys, timers, monkeypatch):
     with runtime.announce_compilation("found", "on", "disk"):
-        time.sleep(1.2)
+        assert timers[0].ident is None  # not even started
+    monkeypatch.setattr(runtime, "_PATIENCE", 1000.0)
     with runtime.announce_compilation("quick"), event.trigger_event("numba:compile"):
         pass
-    time.sleep(1.2)
+    timers[1].join(timeout=100)
+    assert not timers[1].is_alive()  # cancelled, it has ended without a word
     assert capsys.readouterr().err == ""
 
 

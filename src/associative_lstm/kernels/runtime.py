@@ -43,6 +43,7 @@ inline = numba.njit(inline="always", error_model="numpy", fastmath={"contract"})
 
 _pool: ThreadPoolExecutor | None = None
 _announced: set[tuple[object, ...]] = set()
+_PATIENCE = 1.0  # seconds of compilation before it is announced
 
 
 def _forget_pool() -> None:
@@ -82,7 +83,7 @@ class _WhenCompiling(event.Listener):
     """Prints a message a second after Numba has begun to compile: not when it finds everything on disk."""
 
     def __init__(self, message: str) -> None:
-        self.timer = threading.Timer(1.0, lambda: print(message, file=sys.stderr, flush=True))
+        self.timer = threading.Timer(_PATIENCE, lambda: print(message, file=sys.stderr, flush=True))
         self.timer.daemon = True
         self.begun = False
 
