@@ -124,3 +124,24 @@ def test_which_path_is_taken_and_why():
     assert kernels.choose_backend("fused", cpu, torch.float32) == ("fused", "asked for")
     layer, x = AssociativeLSTM(3, 8, backend="auto"), torch.randn(4, 2, 3)
     assert "_Eager" in type(layer(x)[0].grad_fn).__name__
+
+
+@pytest.mark.skipif(not torch.set_flush_denormal(False), reason="the processor cannot flush denormals")
+def test_the_pools_threads_take_denormals_as_the_caller_does(monkeypatch):
+    monkeypatch.setattr(runtime, "_pool", None)
+    smallest = torch.full((), torch.finfo(torch.float32).tiny)
+    threads = torch.get_num_threads()
+
+    def kernel(start, stop, halves):
+        halves[start:stop] = [float(smallest / 2)] * (stop - start)
+
+    try:
+        torch.set_num_threads(3)
+        for flush in (False, True, False):  # the first call starts the threads
+            torch.set_flush_denormal(flush)
+            halves = [-1.0] * 6
+            runtime.over_batch(kernel, 6, halves)
+            assert [half == 0.0 for half in halves] == [flush] * 6
+    finally:
+        torch.set_flush_denormal(False)
+        torch.set_num_threads(threads)

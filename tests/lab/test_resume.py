@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from associative_lstm.kernels import runtime
 from associative_lstm.lab.checkpoint import find_checkpoints, load_checkpoint
 from associative_lstm.lab.config import complete
 from associative_lstm.lab.files import RunError
@@ -71,6 +72,24 @@ def test_every_networks_state_is_carried_through_a_checkpoint(tmp_path, model):
     left, right = (find_checkpoints(tmp_path / name)[0] for name in ("whole", "halves"))
     left, right = (flatten(load_checkpoint(path)["trainer"]["model"]) for path in (left, right))
     assert all(torch.equal(left[name], right[name]) for name in left)
+
+
+def test_resume_is_exact_with_threads_that_are_started_anew(tmp_path, monkeypatch):
+    """Through three layers gradients vanish into denormals, which every thread must take alike."""
+    threads = torch.get_num_threads()
+    model = {"model": "associative-lstm", "copies": 2, "layers": 3}
+    model |= {"window": 100, "batch_size": 4, "threads": 2}
+    try:
+        for name, parts in (("whole", [20]), ("halves", [10, 20])):
+            for steps in parts:
+                monkeypatch.setattr(runtime, "_pool", None)  # as in a new process
+                if steps == parts[0]:
+                    train(config(steps=steps, **model), tmp_path / name)
+                else:
+                    resume(tmp_path / name, steps=steps)
+    finally:
+        torch.set_num_threads(threads)
+    assert_same_run(tmp_path / "whole", tmp_path / "halves")
 
 
 def test_two_checkpoints_are_kept_and_a_damaged_one_is_named_and_passed_over(tmp_path):

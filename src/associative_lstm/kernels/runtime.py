@@ -43,6 +43,7 @@ inline = numba.njit(inline="always", error_model="numpy", fastmath={"contract"})
 
 _pool: ThreadPoolExecutor | None = None
 _announced: set[tuple[object, ...]] = set()
+_SMALLEST = sys.float_info.min  # a variable, so that Python divides when it runs, not when it compiles
 _PATIENCE = 1.0  # seconds of compilation before it is announced
 
 
@@ -55,11 +56,25 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pool)
 
 
+def _flushes() -> bool:
+    """Whether the processor takes denormal numbers for zero in the thread that asks."""
+    return _SMALLEST / 2 == 0.0
+
+
+def _as_the_caller(flush: bool, kernel: Callable[..., None], *args: Any) -> None:
+    if _flushes() != flush:
+        torch.set_flush_denormal(flush)
+    kernel(*args)
+
+
 def over_batch(kernel: Callable[..., None], batch: int, *args: Any) -> None:
     """Call ``kernel(start, stop, *args)`` on contiguous slices of ``range(batch)``, one per PyTorch thread.
 
     The kernel releases the GIL, so the slices run side by side; each writes its own rows only. A slice has at least
     two items: a recurrent product takes as long for one as for two, since fetching the weights is what takes long.
+
+    `torch.set_flush_denormal` holds for the thread that calls it. The threads here follow the caller's setting:
+    results must not depend on when they were started.
     """
     global _pool
     threads = min(torch.get_num_threads(), batch // 2)
@@ -69,7 +84,10 @@ def over_batch(kernel: Callable[..., None], batch: int, *args: Any) -> None:
     if _pool is None or _pool._max_workers < threads - 1:
         _pool = ThreadPoolExecutor(max_workers=threads - 1, thread_name_prefix="associative-lstm")
     edges = [batch * k // threads for k in range(threads + 1)]
-    others = [_pool.submit(kernel, edges[k], edges[k + 1], *args) for k in range(1, threads)]
+    flush = _flushes()
+    others = [
+        _pool.submit(_as_the_caller, flush, kernel, edges[k], edges[k + 1], *args) for k in range(1, threads)
+    ]
     try:
         kernel(edges[0], edges[1], *args)
     finally:

@@ -57,13 +57,12 @@ def train(config: Config, folder: str | Path, *, show: Show | None = None) -> Pa
     [10, 20]
     """
     fabric = make_fabric()
-    trainer = Trainer(
-        config, fabric
-    )  # before the folder is touched: what cannot be trained leaves nothing behind
-    with RunLog(folder, config) if fabric.is_global_zero else nullcontext() as log:
-        if log is not None:
-            log.start()
-        _loop(trainer, log, Path(folder), None, 0.0, show)
+    with _without_denormals():
+        trainer = Trainer(config, fabric)  # before the folder: what cannot be trained leaves nothing behind
+        with RunLog(folder, config) if fabric.is_global_zero else nullcontext() as log:
+            if log is not None:
+                log.start()
+            _loop(trainer, log, Path(folder), None, 0.0, show)
     return Path(folder)
 
 
@@ -75,7 +74,7 @@ def resume(
     ``steps`` makes the run longer. A damaged checkpoint is named through ``say``.
     """
     fabric = make_fabric()
-    with RunLog(folder) if fabric.is_global_zero else nullcontext() as log:
+    with _without_denormals(), RunLog(folder) if fabric.is_global_zero else nullcontext() as log:
         config = fabric.broadcast(log.config if log is not None else None)
         assert config is not None
         if steps is not None and steps < config.steps:
@@ -153,7 +152,7 @@ def _loop(
     config = trainer.config
     started = time.perf_counter() - seconds
     meter = _Meter(trainer, show if log is not None else None)
-    with _interruptible() as interrupted, _without_denormals():
+    with _interruptible() as interrupted:
         while trainer.step < config.steps:
             try:
                 trainer.train_step()
@@ -222,7 +221,8 @@ def _interruptible() -> Iterator[threading.Event]:
 def _without_denormals() -> Iterator[None]:
     """Take numbers below 1e-38 for zero: processors are a hundred times slower with them than with others.
 
-    They come up in gradients that vanish over time or through layers.
+    They come up in gradients that vanish over time or through layers. A thread inherits the setting of the one that
+    starts it: whatever computes for a run comes after this, so that all its threads agree, also after a resume.
     """
     before = float(torch.full((), 1e-38) / 10) == 0.0  # PyTorch has no other way to ask
     torch.set_flush_denormal(True)
