@@ -1,8 +1,8 @@
-# `make demo` and `make test` need Python 3.10 or newer with pip; everything else they install into .venv.
+# `make demo` and `make test` need Python 3.11 or newer with pip; everything else they install into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check clean
+.PHONY: demo test clean
 
 demo: .venv/installed
 	$(BIN)/alstm demo

@@ -247,3 +247,77 @@ def test_product_does_not_depend_on_the_rows_of_a_tile():
                 part = np.empty((rows, y.shape[1]), dtype)
                 multiply(part, h[:rows], rows, packed)
                 np.testing.assert_array_equal(part[:, :columns], y[:rows, :columns])
+
+
+@pytest.mark.parametrize("size", [1e14, 1e19, 1e25, 1e35])
+def test_pre_activations_whose_squares_overflow(size):
+    torch.manual_seed(0)
+    layers, (x, h_0, c_0) = pair(3, 2, 4, 9, torch.float32, num_copies=2)
+    results = [layer(x * size, (h_0, c_0))[0] for layer in layers]
+    assert results[0].isfinite().all()
+    torch.testing.assert_close(results[1], results[0], rtol=1e-5, atol=1e-5)
+
+
+def test_a_permutation_with_an_index_twice_is_refused():
+    layer = AssociativeLSTM(3, 8, num_copies=2, backend="fused")
+    layer.permutations_l0[1] = torch.tensor([0, 1, 1, 3])
+    with pytest.raises(IndexError, match="permutations: an index twice"):
+        layer(torch.randn(2, 1, 3))
+
+
+def test_nothing_outside_the_arrays_is_read_or_written():
+    """Every array lies between margins of NaN: what is read there shows in the results, what is written in them."""
+    from associative_lstm.kernels import fused_loops
+    from associative_lstm.kernels.matmul import pack
+
+    generator = np.random.default_rng(0)
+    margins = []
+
+    def between_margins(*shape):
+        size = int(np.prod(shape))
+        whole = np.full(size + 256, np.nan, np.float32)
+        whole[128 : 128 + size] = generator.normal(size=size)
+        margins.append((whole[:128], whole[128 + size :]))
+        return whole[128 : 128 + size].reshape(shape)
+
+    for n, heads, copies, batch in [(1, 1, 1, 1), (5, 2, 3, 7), (16, 1, 2, 3), (33, 3, 1, 2)]:
+        steps, N, rows = 4, 2 * n, (1 + 8 * heads) * n
+        H = heads * N
+        z, w = between_margins(steps, batch, rows), between_margins(rows, H) * np.float32(0.1)
+        h, c = between_margins(batch, H), between_margins(batch, copies, N)
+        output, cells = between_margins(steps, batch, H), between_margins(steps, batch, copies, N)
+        permutations = np.stack([generator.permutation(n) for _ in range(copies)])
+        lengths = np.full(batch, steps)
+        start = c.copy()
+        fused_loops.forward(
+            0,
+            batch,
+            0,
+            steps,
+            steps,
+            False,
+            z,
+            0,
+            pack(w.T),
+            rows,
+            h,
+            c,
+            output,
+            cells,
+            0,
+            permutations,
+            lengths,
+            False,
+        )
+        d_output, d_cells = between_margins(steps, batch, H), between_margins(steps, batch, copies, N)
+        dh, dc = between_margins(batch, H), between_margins(batch, copies, N)
+        dz, dz_first = between_margins(steps, batch, rows), between_margins(batch, rows)
+        fused_loops.backward(
+            0, batch, 0, steps, steps, False, z, cells, 0, start, 0, pack(w), permutations, lengths, False,
+            d_output, d_cells, dh, dc, dz, 0, dz_first,
+        )  # fmt: skip
+        for result in (z, h, c, output, cells, dh, dc, dz, dz_first):
+            assert np.isfinite(result).all()
+        for before, after in margins:
+            assert np.isnan(before).all()
+            assert np.isnan(after).all()

@@ -43,43 +43,61 @@ def run_twin(layer, x, h_0=None, c_0=None, lengths=None):
     )
 
 
+@pytest.mark.parametrize("backend", ["reference", "fused"])
 @pytest.mark.parametrize("activation", ["bound", "tanh"])
 @pytest.mark.parametrize("recurrent_update", [True, False])
 @pytest.mark.parametrize("num_copies", [1, 4, 8])
 @pytest.mark.parametrize("num_heads", [1, 3])
-def test_every_kind_of_step(num_heads, num_copies, recurrent_update, activation):
+def test_every_kind_of_step(num_heads, num_copies, recurrent_update, activation, backend):
     layer, h_0, c_0, x = layer_and_state(
-        num_heads=num_heads, num_copies=num_copies, recurrent_update=recurrent_update, activation=activation
+        backend,
+        num_heads=num_heads,
+        num_copies=num_copies,
+        recurrent_update=recurrent_update,
+        activation=activation,
     )
     output, (h_n, c_n) = layer(x, (h_0, c_0))
     for ours, theirs in zip((output, h_n, c_n), run_twin(layer, x, h_0, c_0), strict=True):
         agree(ours, theirs)
 
 
+@pytest.mark.parametrize("backend", ["reference", "fused"])
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("num_layers", [1, 3])
-@pytest.mark.parametrize("bias", [False, True])
-def test_layers_and_directions(num_layers, bidirectional, bias):
+@pytest.mark.parametrize(("num_heads", "num_copies", "bias"), [(1, 4, True), (3, 1, False), (3, 8, True)])
+def test_layers_and_directions(num_heads, num_copies, bias, num_layers, bidirectional, backend):
     layer, h_0, c_0, x = layer_and_state(
-        num_heads=2, num_copies=3, num_layers=num_layers, bidirectional=bidirectional, bias=bias
+        backend,
+        num_heads=num_heads,
+        num_copies=num_copies,
+        num_layers=num_layers,
+        bidirectional=bidirectional,
+        bias=bias,
     )
     output, (h_n, c_n) = layer(x, (h_0, c_0))
     for ours, theirs in zip((output, h_n, c_n), run_twin(layer, x, h_0, c_0), strict=True):
         agree(ours, theirs)
 
 
+@pytest.mark.parametrize("backend", ["reference", "fused"])
 @pytest.mark.parametrize("learn_initial_state", [False, True])
-def test_initial_state_when_none_is_given(learn_initial_state):
+def test_initial_state_when_none_is_given(learn_initial_state, backend):
     layer, _, _, x = layer_and_state(
-        num_heads=2, num_copies=3, num_layers=2, bidirectional=True, learn_initial_state=learn_initial_state
+        backend,
+        num_heads=2,
+        num_copies=3,
+        num_layers=2,
+        bidirectional=True,
+        learn_initial_state=learn_initial_state,
     )
     output, (h_n, c_n) = layer(x)
     for ours, theirs in zip((output, h_n, c_n), run_twin(layer, x), strict=True):
         agree(ours, theirs)
 
 
-def test_packed_sequence():
-    layer, h_0, c_0, x = layer_and_state(num_heads=2, num_copies=3, num_layers=2, bidirectional=True)
+@pytest.mark.parametrize("backend", ["reference", "fused"])
+def test_packed_sequence(backend):
+    layer, h_0, c_0, x = layer_and_state(backend, num_heads=2, num_copies=3, num_layers=2, bidirectional=True)
     lengths = torch.tensor([3, 7, 5])
     packed, (h_n, c_n) = layer(pack_padded_sequence(x, lengths, enforce_sorted=False), (h_0, c_0))
     output, _ = pad_packed_sequence(packed)

@@ -27,6 +27,8 @@ from associative_lstm.kernels.simd import (
     width,
 )
 
+FRACTION, TINY, FAR = 2.0**-70, 1e-30, 1e30
+
 
 @inline
 def _load_pair(a, row, j, n):
@@ -49,7 +51,11 @@ def _bound_scale(z, re, im, smooth):
         m = sqrt(q)
         scale = select_greater(m, fill(z, 0.0), tanh(m) / m, one)
     else:
-        scale = reciprocal_sqrt(select_greater(one, q, one, q))
+        # Where q is near the end of the number's range or beyond it, the square of a fraction is not.
+        fraction = fill(z, FRACTION)
+        p = (fraction * re) * (fraction * re) + (fraction * im) * (fraction * im)
+        far = fraction * reciprocal_sqrt(select_greater(p, fill(z, TINY), p, fill(z, TINY)))
+        scale = select_greater(q, fill(z, FAR), far, reciprocal_sqrt(select_greater(one, q, one, q)))
     return scale
 
 

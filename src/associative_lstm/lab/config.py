@@ -4,7 +4,7 @@ import dataclasses
 import difflib
 import json
 import math
-import sys
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +13,6 @@ from typing import Any, get_args, get_type_hints
 from associative_lstm.lab.tasks import TASKS, make_task
 from associative_lstm.lab.tasks.base import Task
 from associative_lstm.lab.tasks.corpus import Progress
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 MODELS: dict[str, tuple[int, tuple[str, ...]]] = {
     "associative-lstm": (128, ("copies", "heads", "key_init", "forget_bias", "recurrent_update")),

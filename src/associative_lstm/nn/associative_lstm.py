@@ -69,7 +69,10 @@ class AssociativeLSTM(AssociativeBase):
             has no second derivatives.
 
     Weights are drawn from the Glorot-uniform distribution of each gate, key and update by itself, biases are zero
-    but for the above. Permutations are drawn at construction, are never trained, and are saved with the model.
+    but for the above. With ``"glorot"`` keys start small, so that a write followed by a read leaves about a hundredth
+    of a signal: one layer learns nevertheless, three do not. Stack layers with ``key_init="conjugate"``.
+
+    Permutations are drawn at construction, are never trained, and are saved with the model.
 
     Inputs: x, and optionally the state ``(h_0, c_0)``.
         * x ``(T, B, input_size)``, ``(T, input_size)`` for a single sequence, or a `PackedSequence`.

@@ -75,6 +75,12 @@ def markdown(results: dict[str, Any]) -> str:
             ["task", "microseconds", "of a training step"],
             [[row["task"], f"{row['microseconds']:.0f}", f"{row['share']:.1%}"] for row in results["tasks"]],
         )
+    if "start" in results:
+        lines += ["## The first training step of a process", ""]
+        lines += _table(
+            ["kernels", "seconds of the step", "seconds of the imports"],
+            [[row["what"], f"{row['step']:.1f}", f"{row['imports']:.1f}"] for row in results["start"]],
+        )
     return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from associative_lstm.lab.commands.common import console, progress_bar
 
-PARTS = ("tables", "settings", "itself", "growth", "memory", "tasks")
+PARTS = ("tables", "settings", "itself", "growth", "memory", "tasks", "start")
 
 
 def bench(
@@ -27,9 +27,7 @@ def bench(
 
     Example: alstm bench --threads 1 --part tables
     """
-    import torch
-
-    from associative_lstm.lab.bench import growth, memory, speed
+    from associative_lstm.lab.bench import growth, memory, speed, start
     from associative_lstm.lab.bench.report import markdown
     from associative_lstm.lab.files import write_atomically
     from associative_lstm.lab.runlog import versions
@@ -38,23 +36,28 @@ def bench(
     unknown = [name for name in chosen if name not in PARTS]
     if unknown:
         raise ValueError(f"--part: expected one of {', '.join(PARTS)}, got {unknown[0]!r}")
-    torch.manual_seed(seed)
     counts = threads or [1, 2]
     jobs: list[tuple[str, Any]] = []
     for n in counts:
         if "tables" in chosen:
-            jobs += [("groups", lambda g=g, n=n: [speed.measure(g, n, seconds)]) for g in speed.TABLES]
+            jobs += [("groups", lambda g=g, n=n: [speed.measure(g, n, seconds, seed)]) for g in speed.TABLES]
         if "settings" in chosen:
-            jobs += [("groups", lambda g=g, n=n: [speed.measure(g, n, seconds)]) for g in speed.SETTINGS]
+            jobs += [
+                ("groups", lambda g=g, n=n: [speed.measure(g, n, seconds, seed)]) for g in speed.SETTINGS
+            ]
         if "itself" in chosen:
             groups = [speed.TABLES[0], speed.TABLES[2], *speed.SETTINGS]
-            jobs += [("itself", lambda g=g, n=n: list(speed.against_itself(g, n, seconds))) for g in groups]
+            jobs += [
+                ("itself", lambda g=g, n=n: list(speed.against_itself(g, n, seconds, seed))) for g in groups
+            ]
     if "growth" in chosen:
         jobs += [("growth", lambda q=q: [growth.growth(q, counts[0], seconds)]) for q in growth.RANGES]
     if "memory" in chosen:
         jobs.append(("memory", memory.peaks))
     if "tasks" in chosen:
         jobs.append(("tasks", lambda: growth.batch_generation(counts[0], seconds / 4)))
+    if "start" in chosen:
+        jobs.append(("start", start.first_and_second))
 
     results: dict[str, Any] = {"versions": versions()}
     with progress_bar("bench", len(jobs)) as advance:
@@ -106,6 +109,10 @@ def _print(kind: str, row: dict[str, Any]) -> None:
         console.print(
             f"memory, {setting}: peak {row['peak'] / 2**20:.1f} MiB, "
             f"{row['peak'] / row['saved']:.2f} of the traces and pre-activations ({row['saved'] / 2**20:.1f} MiB)"
+        )
+    elif kind == "start":
+        console.print(
+            f"kernels {row['what']}: first step {row['step']:.1f} s, after {row['imports']:.1f} s of imports"
         )
     else:
         console.print(
