@@ -27,7 +27,7 @@ from associative_lstm.kernels.simd import (
     width,
 )
 
-FRACTION, TINY, FAR = 2.0**-70, 1e-30, 1e30
+FRACTION, FAR = 2.0**-70, 1e30
 
 
 @inline
@@ -51,11 +51,12 @@ def _bound_scale(z, re, im, smooth):
         m = sqrt(q)
         scale = select_greater(m, fill(z, 0.0), tanh(m) / m, one)
     else:
-        # Where q is near the end of the number's range or beyond it, the square of a fraction is not.
-        fraction = fill(z, FRACTION)
-        p = (fraction * re) * (fraction * re) + (fraction * im) * (fraction * im)
-        far = fraction * reciprocal_sqrt(select_greater(p, fill(z, TINY), p, fill(z, TINY)))
-        scale = select_greater(q, fill(z, FAR), far, reciprocal_sqrt(select_greater(one, q, one, q)))
+        # Where q is near the end of the number's range or beyond it, take the square of a fraction, and only there:
+        # elsewhere it would be a denormal number, which is slow.
+        far = fill(z, FAR)
+        a, b = select_greater(q, far, FRACTION * re, one), select_greater(q, far, FRACTION * im, one)
+        scale = reciprocal_sqrt(select_greater(q, far, a * a + b * b, select_greater(one, q, one, q)))
+        scale = select_greater(q, far, FRACTION * scale, scale)
     return scale
 
 
