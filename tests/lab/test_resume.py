@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from associative_lstm.lab.config import complete
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.runlog import read_log
 from associative_lstm.lab.training import is_done, resume, train, train_or_resume
+from waiting import wait_for_lines
 
 SETTINGS = {
     "task": "assignment",
@@ -182,11 +182,9 @@ def test_ctrl_c_finishes_the_step_saves_and_says_how_to_go_on(tmp_path):
         [*command, "--out", str(tmp_path / "run")], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         log = tmp_path / "run" / "log.jsonl"
-        deadline = time.monotonic() + 60
-        while not (log.exists() and log.stat().st_size) and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_for_lines([log], process)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
     [checkpoint] = find_checkpoints(tmp_path / "run")
     step = load_checkpoint(checkpoint)["trainer"]["step"]
