@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import typer
 
 from associative_lstm.lab.commands import bench, capacity, demo, inspect, reproduce, runs, train
-from associative_lstm.lab.files import Interrupted, RunError
+from associative_lstm.lab.files import Interrupted, RunError, memory_lacked
 
 app = typer.Typer(
     name="alstm",
@@ -46,9 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has left: nothing to say
         return 1
-    except (RunError, ValueError, OSError, MemoryError) as error:
+    except (RunError, ValueError, OSError) as error:
         return _fail(str(error) or type(error).__name__, 1)
     except Exception as error:
+        if lack := memory_lacked(error):
+            return _fail(lack, 1)
         if hasattr(
             error, "format_message"
         ):  # wrong usage: Typer has its own copy of Click's exceptions, or Click's

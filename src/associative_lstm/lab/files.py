@@ -1,7 +1,8 @@
-"""Writing files so that a crash at any moment leaves either the old content or the new, never half of it."""
+"""Errors meant for the user, and files written so that a crash leaves old content or new, never half of it."""
 
 import contextlib
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -12,6 +13,28 @@ class RunError(RuntimeError):
 
 class Interrupted(Exception):
     """The run was asked to stop, and has stopped with everything saved: how to go on, in one sentence."""
+
+
+def memory_lacked(error: BaseException) -> str | None:
+    """What to tell the user if ``error`` is that something did not fit in memory; None if it is another.
+
+    >>> import torch
+    >>> try:
+    ...     torch.empty(10**15)
+    ... except RuntimeError as error:
+    ...     print(memory_lacked(error))
+    too little memory (4,000,000,000,000,000 bytes were asked for): try a smaller batch, window or network
+    """
+    text = str(error)
+    # PyTorch has no exception of its own for this; these are the words of its allocator, the latter on Windows.
+    lacked = ("can't allocate memory", "not enough memory")
+    if not isinstance(error, MemoryError) and not (
+        isinstance(error, RuntimeError) and any(words in text for words in lacked)
+    ):
+        return None
+    asked = re.search(r"tried to allocate (\d+) bytes", text)
+    size = f" ({int(asked[1]):,} bytes were asked for)" if asked else ""
+    return f"too little memory{size}: try a smaller batch, window or network"
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -20,7 +20,7 @@ from associative_lstm.lab.checkpoint import (
     usable_checkpoints,
 )
 from associative_lstm.lab.config import Config
-from associative_lstm.lab.files import Interrupted, RunError
+from associative_lstm.lab.files import Interrupted, RunError, memory_lacked
 from associative_lstm.lab.runlog import RunLog, read_config
 from associative_lstm.lab.trainer import Trainer, make_fabric
 
@@ -158,6 +158,11 @@ def _loop(
                 trainer.train_step()
             except RunError as error:
                 raise RunError(f"{error}; {_kept(last_good, folder)}") from error
+            except (RuntimeError, MemoryError) as error:
+                if (lack := memory_lacked(error)) is None:
+                    raise
+                stopped = f"stopped at step {trainer.step + 1}: {lack}"
+                raise RunError(f"{stopped}; {_kept(last_good, folder)}") from error
             step, last = trainer.step, trainer.step == config.steps
             if step % config.log_every == 0 or last:
                 record = trainer.totals.record(step, trainer.has_answer)
