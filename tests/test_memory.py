@@ -183,6 +183,26 @@ def test_items_before_and_after_a_growth_are_each_read_from_the_copies_that_hold
         assert mean_squared_error(memory, k, v) == pytest.approx(expected_error(30, 5, size=2000), rel=0.05)
 
 
+@pytest.mark.parametrize("others", [0, 10])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [((1, 0), (-1, 1)), ((1, 0), (1, 0)), ((1, 0), (0, 1)), ((1, 0), (-1, 0))],
+    ids=["replaced", "twice", "added to", "taken out"],
+)
+def test_a_key_written_before_and_after_a_growth_reads_as_the_sum(before, after, others: int) -> None:
+    memory, _, _ = filled(others, 40, size=1000)
+    g = generator(5)
+    key, *_ = hf.random_key(1000, 1, generator=g, dtype=torch.float64)
+    v = torch.randn(2, 1000, generator=g, dtype=torch.float64)
+    first, second = torch.tensor([before, after], dtype=torch.float64) @ v
+    memory.write(key, first)
+    memory.resize(80)
+    memory.write(key, second)
+    assert memory.read(key).equal(memory.read(key, num_copies=40))  # the part in the new copies stays out
+    error = (memory.read(key) - first - second).square().mean().item()
+    assert error == pytest.approx(expected_error(others + 1, 40, size=1000), rel=0.2, abs=1e-12)
+
+
 def test_generations_count_growths_with_writes_between_them() -> None:
     memory = HolographicMemory(8, 2)
     memory.resize(3)
@@ -391,6 +411,7 @@ def test_expected_error_is_the_papers_law_for_large_vectors() -> None:
             ValueError,
             r"key: expected shape \(..., 8\), got \(6,\)",
         ),
+        (lambda: HolographicMemory(8, 2).read([1.0] * 8), TypeError, "key: expected a tensor, got list"),
         (
             lambda: HolographicMemory(8, 2).read(torch.ones(8), num_copies=3),
             ValueError,
@@ -423,6 +444,8 @@ def test_bad_input_is_named(call, error: type[Exception], message: str) -> None:
         (torch.ones(8), torch.full((8,), torch.nan), ValueError, "value: expected finite numbers"),
         (torch.full((8,), torch.inf), torch.ones(8), ValueError, "key: expected finite numbers"),
         (torch.ones(8), torch.ones(6), ValueError, "value: expected shape"),
+        (torch.ones(8), [1.0] * 8, TypeError, "value: expected a tensor, got list"),
+        ([1.0] * 8, torch.ones(8), TypeError, "key: expected a tensor, got list"),
         (torch.ones(3, 8), torch.ones(2, 8), ValueError, "value: expected a shape that fits key"),
         (
             torch.ones(8).double(),

@@ -14,7 +14,7 @@ Keys and values are real pairs, as in `associative_lstm.functional`.
 import itertools
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -29,13 +29,25 @@ BLOCK = 1 << 18
 # Copies added later join the average when they lead from the value back to its key by so many deviations.
 EVIDENCE = 5.0
 
+# ... unless what they read differs from what the older copies read by so many deviations.
+DIFFERENCE = 3.0
+
+
+class _Sums(NamedTuple):
+    """Over some copies: of what they read, of its squared modulus, and of the copies that know each position."""
+
+    total: Tensor
+    squares: Tensor
+    known_by: Tensor
+
 
 class HolographicMemory(nn.Module):
     r"""Store key-value pairs in ``num_copies`` superposed traces; more copies, less noise.
 
     Writing is an addition: there is no search for a free location, the order of writes does not matter,
-    writing ``-value`` under the same key takes an item out again, and any number of items fits, at the cost
-    of noise: `expected_error` tells how much. What is kept is the traces alone, however many items were
+    writing ``-value`` under the same key takes an item out again (`resize` says what becomes of this when
+    copies were added in between), and any number of items fits, at the cost of noise: `expected_error` tells
+    how much. What is kept is the traces alone, however many items were
     written. Nothing is learned here: traces and permutations are buffers (saved by ``state_dict``, moved by
     ``to``), and gradients flow through `read` to the key but not into what was written.
 
@@ -159,12 +171,19 @@ class HolographicMemory(nn.Module):
         else:
             generations = self._generations()
         total, known_by = self._read_sum(key, generations[0])
-        held: Tensor | None = None
+        if len(generations) == 1:
+            return _mean(total, known_by)
+        squares = self._square_sum(key, generations[0])
+        held = torch.ones_like(key[..., :1], dtype=torch.bool)
         for generation in generations[1:]:
-            holds = self._holds(key, _mean(total, known_by), generation)
-            held = holds if held is None else held & holds
             more, more_known_by = self._read_sum(key, generation)
+            more_squares = self._square_sum(key, generation)
+            with torch.no_grad():
+                old, new = _Sums(total, squares, known_by), _Sums(more, more_squares, more_known_by)
+                held &= self._evidence(key, _mean(total, known_by), generation) > EVIDENCE
+                held &= ~((_difference(old, new) > DIFFERENCE) | (_difference(new, old) > DIFFERENCE))
             total = torch.where(held, total + more, total)
+            squares = torch.where(held, squares + more_squares, squares)
             known_by = torch.where(held, known_by + more_known_by, known_by)
         return _mean(total, known_by)
 
@@ -205,7 +224,30 @@ class HolographicMemory(nn.Module):
         If these copies do not hold the item, nothing in :math:`\tilde r` knows the random phases of r, and
         the right side is five standard deviations of the left: they join the average wrongly a few times in a
         million reads. If evidence is lacking (a short vector under heavy noise), the item is read from the older
-        copies: unbiased always, if with the noise of fewer copies.
+        copies.
+
+        *A key written both before and after a growth* has the sum of its writes in the older copies, and in
+        the newer ones only a part of it, which must not join the average. With a the older read, b the newer
+        and :math:`\sigma_a^2, \sigma_b^2` the variance of their noise, estimated from how the copies of each
+        scatter,
+
+        .. math::
+            \sum_j \mathrm{Re} \, \overline{a_j} (a_j - b_j) - \sigma_{a,j}^2
+            \qquad
+            \sum_j \mathrm{Re} \, \overline{b_j} (b_j - a_j) - \sigma_{b,j}^2
+
+        both are zero on average if both hold the same; their sum is on average the squared length of what was
+        written before the growth. If either is off by more than three of its standard deviations, the older
+        copies are read.
+
+        *What is guaranteed.* The oldest copies hold everything, whenever it was written: ``read(key,
+        num_copies=n)`` with the number of copies before the first growth is always unbiased. `read` without it
+        gives the same for items written before a growth, for keys written on both sides of it, also to take
+        an item out again (what the newer copies then hold of it is noise to others, in these copies), and the
+        average over all for items written after it; except that a part written before may be overlooked if it
+        is small against the noise of the older read, :math:`|x_{before}|^2` below about :math:`3 \sqrt{4/N}`
+        of the noise's, and that a generation of a single copy shows no scatter, so that its half of the
+        comparison is left out: two or more copies tell such keys apart, one may not.
 
         >>> from associative_lstm import functional
         >>> g = torch.Generator().manual_seed(0)
@@ -290,11 +332,16 @@ class HolographicMemory(nn.Module):
         return counts.permute(1, 2, 0).reshape(known.shape)
 
     @torch.no_grad()
-    def _holds(self, key: Tensor, value: Tensor, copies: slice) -> Tensor:
-        """Whether these copies lead from the value back to the key, ``(..., 1)``: see `resize`."""
-        return self._evidence(key, value, copies) > EVIDENCE
+    def _square_sum(self, key: Tensor, copies: slice) -> Tensor:
+        """The sum over copies of the squared moduli that they read, ``(..., N/2)``."""
+        r, c = (
+            torch.cat([square, torch.zeros_like(square)], dim=-1)
+            for square in (_squared_modulus(key), _squared_modulus(self.traces[..., copies, :]))
+        )
+        return self._unbind_and_sum(r, self.permutations[copies], c)[..., : self.size // 2]
 
     def _evidence(self, key: Tensor, value: Tensor, copies: slice) -> Tensor:
+        """How surely these copies lead from the value back to the key, in deviations, ``(..., 1)``: see `resize`."""
         inverse = self.permutations[copies].argsort(-1)
         both = torch.cat([inverse, inverse + self.size // 2], dim=-1)
         traces = self.traces[..., copies, :]
@@ -304,6 +351,8 @@ class HolographicMemory(nn.Module):
         return (key * found).sum(-1, keepdim=True) / (power / 2).sqrt()
 
     def _check(self, name: str, h: Tensor) -> None:
+        if not isinstance(h, Tensor):
+            raise TypeError(f"{name}: expected a tensor, got {type(h).__name__}")
         if h.shape[-1:] != (self.size,) or h.shape[:-1][: len(self.batch_shape)] != self.batch_shape:
             expected = ", ".join(map(str, (*self.batch_shape, "...", self.size)))
             raise ValueError(f"{name}: expected shape ({expected}), got {tuple(h.shape)}")
@@ -389,6 +438,33 @@ def _binomial(n: int, trials: int, f: float) -> float:
 def _mean(total: Tensor, known_by: Tensor) -> Tensor:
     n = known_by.clamp(min=1)
     return total / torch.cat([n, n], dim=-1)
+
+
+def _difference(a: _Sums, b: _Sums) -> Tensor:
+    """How far the read of b is from the one of a along the latter, in deviations, ``(..., 1)``: see `resize`.
+
+    NaN where no two copies of a know a position, so that their noise cannot be told from the value.
+    """
+    x = _mean(a.total, a.known_by)
+    along = (x * (x - _mean(b.total, b.known_by))).unflatten(-1, (2, -1)).sum(-2)
+    noise, other = _noise_of_a_copy(a), _noise_of_a_copy(b)
+    # Where permutations of two copies meet, noise does not average out: of what both hold, it is in b as well.
+    meeting = (_average(noise, a.known_by >= 2) - _average(other, b.known_by >= 2).nan_to_num(0)).clamp(min=0)
+    t = along - noise / a.known_by.clamp(min=1) - meeting / x.shape[-1] * 2
+    compared = (a.known_by >= 2) & (b.known_by >= 1)
+    mean = _average(t, compared)
+    variance = _average((t - mean).square(), compared) / compared.sum(-1, keepdim=True)
+    return (mean / variance.sqrt()).abs()
+
+
+def _noise_of_a_copy(sums: _Sums) -> Tensor:
+    """The variance of what single copies read at a position, where at least two of them know it."""
+    x, n = _mean(sums.total, sums.known_by), sums.known_by.clamp(min=2)
+    return (sums.squares - n * _squared_modulus(x)) / (n - 1)
+
+
+def _average(h: Tensor, where: Tensor) -> Tensor:
+    return h.where(where, 0).sum(-1, keepdim=True) / where.sum(-1, keepdim=True)
 
 
 def _squared_modulus(h: Tensor) -> Tensor:
