@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from associative_lstm.lab.colours import CYCLE
 from associative_lstm.lab.config import Config
 from associative_lstm.lab.files import RunError, write_atomically
 from associative_lstm.lab.runlog import read_config, read_log
@@ -64,6 +65,7 @@ def curve_key(logs: Sequence[list[dict[str, Any]]]) -> str:
 
 def draw_curves(logs: Sequence[list[dict[str, Any]]], labels: Sequence[str], task_name: str) -> bytes:
     """The PNG: cost against minibatches, one line per run; the cost of the answer where the task has one."""
+    from cycler import cycler
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -73,6 +75,9 @@ def draw_curves(logs: Sequence[list[dict[str, Any]]], labels: Sequence[str], tas
     figure = Figure(figsize=(7.5, 4.5), layout="constrained", dpi=120)
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
+    axes.set_prop_cycle(
+        cycler(linestyle=["-", "--", "-."]) * cycler(color=CYCLE)
+    )  # all the colours solid first
     highest = 0.0
     for log, label in zip(logs, labels, strict=True):
         costs = [line[key] for line in log]

@@ -15,12 +15,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 from torch import Tensor
 
+from associative_lstm.lab.colours import CYCLE
 from associative_lstm.lab.files import write_atomically
-
-# Okabe and Ito (2008): distinguishable with any kind of colour vision
-BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
-YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
-CYCLE = [BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK]
 
 STYLE: dict[str, Any] = {
     "font.size": 12,

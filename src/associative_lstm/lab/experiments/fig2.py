@@ -14,8 +14,9 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from associative_lstm.functional import random_key
+from associative_lstm.lab.colours import BLUE, VERMILION
 from associative_lstm.lab.experiments.claims import Claim, Outcome, judge, write_claims
-from associative_lstm.lab.experiments.drawing import BLUE, VERMILION, save_figure, save_table, style
+from associative_lstm.lab.experiments.drawing import save_figure, save_table, style
 from associative_lstm.lab.images import load_photographs, to_vectors
 from associative_lstm.lab.threads import one_thread_each
 from associative_lstm.memory import HolographicMemory, expected_error

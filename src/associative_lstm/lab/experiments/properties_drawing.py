@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 from torch import Tensor
 
-from associative_lstm.lab.experiments.drawing import BLACK, CYCLE, picture_table, style
+from associative_lstm.lab.colours import BLACK, CYCLE
+from associative_lstm.lab.experiments.drawing import picture_table, style
 from associative_lstm.lab.images import SIDE, to_pixels
 
 if TYPE_CHECKING:

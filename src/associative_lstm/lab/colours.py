@@ -1,0 +1,5 @@
+"""Colours of everything that is drawn: distinguishable with any kind of colour vision (Okabe and Ito, 2008)."""
+
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+CYCLE = [BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK]
