@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import json
 import math
 from pathlib import Path
 
@@ -69,6 +70,12 @@ def test_figure_2(tmp_path: Path) -> None:
     assert slope.verdict == agrees.verdict == "holds"
     assert slope.numbers["slope"] == pytest.approx(-1, abs=0.02)
     assert flat.verdict == "undecided"  # six images do not reach the plateau
+    assert json.loads((tmp_path / "cost.json").read_text()) == outcome.cost
+    assert set(outcome.cost) == {"seconds", "processor_seconds", "peak_mebibytes"}
+    assert 10 < outcome.cost["peak_mebibytes"] < 2**20  # the unit is right
+    claims = (tmp_path / "claims.json").read_bytes()
+    fig2.run(tmp_path, draws=2, largest=6)
+    assert (tmp_path / "claims.json").read_bytes() == claims  # nothing in it depends on the clock
 
 
 def test_the_verdicts_of_figure_2_can_fail() -> None:

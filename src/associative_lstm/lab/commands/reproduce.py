@@ -151,6 +151,9 @@ def report(outcome: "Outcome") -> None:
         verdict = Text(f"{claim.verdict:9}", style=_COLOURS[claim.verdict])
         console.print(verdict, Text(claim.sentence, style="bold"))
         console.print(Text(f"          {claim.criterion}: {claim.measured}", style="dim"))
+    if outcome.cost:
+        cost = ", ".join(f"{value:,} {unit.replace('_', ' ')}" for unit, value in outcome.cost.items())
+        console.print(f"cost: {cost}", soft_wrap=True, highlight=False)
     for path in outcome.written:
         console.print(f"written: {path}", soft_wrap=True, highlight=False)
 

@@ -35,10 +35,11 @@ class Claim:
 
 
 class Outcome(NamedTuple):
-    """What an experiment wrote, and its verdicts."""
+    """What an experiment wrote, its verdicts, and what it cost where that was measured."""
 
     written: list[Path]
     claims: list[Claim]
+    cost: Mapping[str, float] = {}
 
 
 def judge(sentence: str, criterion: str, holds: bool | None, **numbers: float | str) -> Claim:

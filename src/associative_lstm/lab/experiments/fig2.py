@@ -1,7 +1,10 @@
 """Figure 2: the error of a retrieved image against the number of copies, of images, and of both together."""
 
 import itertools
+import json
 import os
+import resource
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +20,7 @@ from associative_lstm.functional import random_key
 from associative_lstm.lab.colours import BLUE, VERMILION
 from associative_lstm.lab.experiments.claims import Claim, Outcome, judge, write_claims
 from associative_lstm.lab.experiments.drawing import save_figure, save_table, style
+from associative_lstm.lab.files import write_atomically
 from associative_lstm.lab.images import load_photographs, to_vectors
 from associative_lstm.lab.threads import one_thread_each
 from associative_lstm.memory import HolographicMemory, expected_error
@@ -49,7 +53,7 @@ def run(
     Every draw has its own keys, permutations and order of the images, and ends with a call of ``advance``. Writes the
     picture, the data behind it and the verdicts.
     """
-    started = time.process_time()
+    started = time.perf_counter(), time.process_time()
     grid = [n for n in GRID if n <= largest]
     middle = min(MIDDLE, grid[-1])
     photographs = load_photographs(grid[-1], images, seed=seed, warn=warn)
@@ -62,7 +66,6 @@ def run(
             advance()
     errors = {panel: {n: [result[panel][n] for result in drawn] for n in grid} for panel in PANELS}
     claims = judge_panels(errors, middle)
-    seconds = time.process_time() - started
 
     out.mkdir(parents=True, exist_ok=True)
     table = [
@@ -78,14 +81,20 @@ def run(
         "size": x.shape[1],
         "seed": seed,
     }
-    return Outcome(
-        [
-            save_figure(draw(errors, middle, photographs.source), out / "fig2.png"),
-            save_table(out / "fig2.csv", table),
-            write_claims(out / "claims.json", claims, **about, processor_seconds=round(seconds, 1)),
-        ],
-        claims,
-    )
+    written = [
+        save_figure(draw(errors, middle, photographs.source), out / "fig2.png"),
+        save_table(out / "fig2.csv", table),
+        write_claims(out / "claims.json", claims, **about),
+    ]
+    unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss, in bytes
+    cost = {
+        "seconds": round(time.perf_counter() - started[0], 1),
+        "processor_seconds": round(time.process_time() - started[1], 1),
+        "peak_mebibytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20),
+    }
+    # Apart from the claims, which are the same in every run.
+    write_atomically(out / "cost.json", (json.dumps(cost, indent=2) + "\n").encode())
+    return Outcome([*written, out / "cost.json"], claims, cost)
 
 
 def _measure(x: Tensor, grid: list[int], middle: int, seed: int) -> dict[str, dict[int, tuple[float, float]]]:
