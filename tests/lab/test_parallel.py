@@ -3,11 +3,13 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 import associative_lstm.lab.runlog
+from associative_lstm.lab import cli, training
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.training import resume
 
@@ -57,3 +59,22 @@ def test_another_number_of_processes_is_refused(folders):
     with pytest.raises(RunError, match="made by 2 processes and cannot be continued by 1"):
         resume(two / "whole", steps=20)
     assert associative_lstm.lab.runlog.read_config(two / "whole").steps == 12
+
+
+def test_several_processes_are_told_to_name_their_folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert cli.main(["train", "assignment"]) == 1
+    assert capsys.readouterr().err.startswith("alstm: --out must name the run's folder under torchrun")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_who_stops_several_processes_is_told_how_to_start_as_many(monkeypatch):
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    for processes, command in (
+        (1, "alstm"),
+        (2, "torchrun --nproc-per-node 2 -m associative_lstm.lab.cli"),
+        (6, "torchrun --nnodes 3 --nproc-per-node 2 -m associative_lstm.lab.cli"),
+    ):
+        trainer = SimpleNamespace(fabric=SimpleNamespace(world_size=processes))
+        assert training._command(trainer) == command

@@ -1,6 +1,7 @@
 """The loop: steps, the log, checkpoints, and every way in which a run can stop."""
 
 import dataclasses
+import os
 import signal
 import sys
 import threading
@@ -178,7 +179,9 @@ def _loop(
                     last_good = _save(log.folder, step, content, last_good)
             meter.step()
             if stop and not last:
-                raise Interrupted(f"stopped after step {step}; continue with: alstm resume {folder}")
+                raise Interrupted(
+                    f"stopped after step {step}; continue with: {_command(trainer)} resume {folder}"
+                )
     if log is not None:
         export_weights(log.folder / WEIGHTS, trainer.weights(), config, trainer.step)
 
@@ -194,6 +197,16 @@ def _kept(last_good: Path | None, folder: Path) -> str:
     if last_good is None:
         return f"no checkpoint had been written in {folder}"
     return f"the last good checkpoint is {last_good}"
+
+
+def _command(trainer: Trainer) -> str:
+    """What to type before `resume`: a run goes on with as many processes as have made it."""
+    processes = trainer.fabric.world_size
+    if processes == 1:
+        return "alstm"
+    here = int(os.environ["LOCAL_WORLD_SIZE"])
+    machines = f"--nnodes {processes // here} " if processes > here else ""
+    return f"torchrun {machines}--nproc-per-node {here} -m associative_lstm.lab.cli"
 
 
 def _agreed(trainer: Trainer, interrupted: threading.Event) -> bool:

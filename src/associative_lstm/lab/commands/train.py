@@ -104,6 +104,10 @@ def train(
     flags = {key: value for key, value in locals().items() if key in Config.__dataclass_fields__}
     settings = settings_from(config, preset, flags)
     complete_settings = complete(settings)
+    if out is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ValueError(
+            "--out must name the run's folder under torchrun: each process would choose one itself"
+        )
     folder = out or new_folder(complete_settings)
     _train(complete_settings, folder)
 
