@@ -285,6 +285,9 @@ def test_the_demo_trains_both_networks_and_asks_them_the_same(alstm, tmp_path):
     assert code == 0
     assert (tmp_path / "demo" / "demo.png").read_bytes().startswith(b"\x89PNG")
     assert len(re.findall(r"q\([a-z]+\) +[a-z] +\S [✓✗] +\S [✓✗]", out)) == 8
+    shares = re.findall(r"\) +(-?[\d.]+)%", out)
+    assert len(shares) == 2
+    assert all(0 <= float(share) < 20 for share in shares)  # hardly trained: a guess among 26 letters
     assert out.endswith(f"runs: {tmp_path / 'demo'}\n")
     code, _, err = alstm("demo", "--out", tmp_path / "demo")
     assert (code, err) == (1, f"alstm: {tmp_path / 'demo'} is not empty: choose another folder\n")
