@@ -29,8 +29,9 @@ BLOCK = 1 << 18
 # Copies added later join the average when they lead from the value back to its key by so many deviations.
 EVIDENCE = 5.0
 
-# ... unless what they read differs from what the older copies read by so many deviations.
+# ... unless what they read differs from what the older copies read by so many deviations, and by such a part of it.
 DIFFERENCE = 3.0
+PART = 0.1
 
 
 class _Sums(NamedTuple):
@@ -181,7 +182,7 @@ class HolographicMemory(nn.Module):
             with torch.no_grad():
                 old, new = _Sums(total, squares, known_by), _Sums(more, more_squares, more_known_by)
                 held &= self._evidence(key, _mean(total, known_by), generation) > EVIDENCE
-                held &= ~((_difference(old, new) > DIFFERENCE) | (_difference(new, old) > DIFFERENCE))
+                held &= ~(_differs(old, new) | _differs(new, old))
             total = torch.where(held, total + more, total)
             squares = torch.where(held, squares + more_squares, squares)
             known_by = torch.where(held, known_by + more_known_by, known_by)
@@ -237,17 +238,17 @@ class HolographicMemory(nn.Module):
             \sum_j \mathrm{Re} \, \overline{b_j} (b_j - a_j) - \sigma_{b,j}^2
 
         both are zero on average if both hold the same; their sum is on average the squared length of what was
-        written before the growth. If either is off by more than three of its standard deviations, the older
-        copies are read.
+        written before the growth. If either is off by more than three of its standard deviations, and by more than
+        a tenth of the squared length of the read itself, the older copies are read.
 
         *What is guaranteed.* The oldest copies hold everything, whenever it was written: ``read(key,
         num_copies=n)`` with the number of copies before the first growth is always unbiased. `read` without it
         gives the same for items written before a growth, for keys written on both sides of it, also to take
         an item out again (what the newer copies then hold of it is noise to others, in these copies), and the
-        average over all for items written after it; except that a part written before may be overlooked if it
-        is small against the noise of the older read, :math:`|x_{before}|^2` below about :math:`3 \sqrt{4/N}`
-        of the noise's, and that a generation of a single copy shows no scatter, so that its half of the
-        comparison is left out: two or more copies tell such keys apart, one may not.
+        average over all for items written after it. With two exceptions: a part written before may be overlooked
+        if its squared length is less than a tenth of the whole's, or small against the noise of the older read
+        (below about :math:`3 \sqrt{4/N}` of its variance); and a generation of a single copy shows no scatter,
+        so that its half of the comparison is left out.
 
         >>> from associative_lstm import functional
         >>> g = torch.Generator().manual_seed(0)
@@ -440,10 +441,10 @@ def _mean(total: Tensor, known_by: Tensor) -> Tensor:
     return total / torch.cat([n, n], dim=-1)
 
 
-def _difference(a: _Sums, b: _Sums) -> Tensor:
-    """How far the read of b is from the one of a along the latter, in deviations, ``(..., 1)``: see `resize`.
+def _differs(a: _Sums, b: _Sums) -> Tensor:
+    """Whether the read of b is another than the one of a along the latter, ``(..., 1)``: see `resize`.
 
-    NaN where no two copies of a know a position, so that their noise cannot be told from the value.
+    False where no two copies of a know a position, so that their noise cannot be told from the value.
     """
     x = _mean(a.total, a.known_by)
     along = (x * (x - _mean(b.total, b.known_by))).unflatten(-1, (2, -1)).sum(-2)
@@ -454,7 +455,8 @@ def _difference(a: _Sums, b: _Sums) -> Tensor:
     compared = (a.known_by >= 2) & (b.known_by >= 1)
     mean = _average(t, compared)
     variance = _average((t - mean).square(), compared) / compared.sum(-1, keepdim=True)
-    return (mean / variance.sqrt()).abs()
+    power = _average(_squared_modulus(x) - noise / a.known_by.clamp(min=1), compared)
+    return (mean.abs() > DIFFERENCE * variance.sqrt()) & (mean.abs() > PART * power)
 
 
 def _noise_of_a_copy(sums: _Sums) -> Tensor:
