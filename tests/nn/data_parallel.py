@@ -1,5 +1,6 @@
 """One process of two that train the layer side by side: `data_parallel.py rank folder`."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -30,7 +31,8 @@ def main(rank: int, folder: Path) -> None:
         "weight": layer.weight_hh_l0.detach(),
     }
     torch.save(saved, folder / f"rank{rank}.pt")
-    distributed.destroy_process_group()
+    distributed.barrier()
+    os._exit(0)  # to take the group down in order can hang when the other process is gone first
 
 
 if __name__ == "__main__":
