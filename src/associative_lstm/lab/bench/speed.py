@@ -182,14 +182,14 @@ def matrix_products(layer: nn.Module, x: torch.Tensor, training: bool = True) ->
 
     steps, batch, _ = x.shape
     rows = steps * batch
-    products: list[Step] = []
-    for k in range(int(getattr(layer, "num_layers", 1))):
+
+    def of_layer(k: int) -> Step:
         w_ih, w_hh = (layer.get_parameter(f"weight_{kind}_l{k}").detach() for kind in ("ih", "hh"))
         below, above = torch.randn(rows, w_ih.shape[1]), torch.randn(rows, w_hh.shape[1])
         z = torch.randn(rows, w_ih.shape[0])
         h, dz = torch.randn(batch, w_hh.shape[1]).numpy(), torch.randn(batch, w_hh.shape[0]).numpy()
 
-        def step(w_ih=w_ih, w_hh=w_hh, below=below, above=above, z=z, h=h, dz=dz, k=k) -> None:  # type: ignore[no-untyped-def]
+        def step() -> None:
             torch.mm(below, w_ih.T)
             over_batch(multiply_repeatedly, batch, h, pack(w_hh.T.numpy()), steps)
             if training:
@@ -199,7 +199,9 @@ def matrix_products(layer: nn.Module, x: torch.Tensor, training: bool = True) ->
                 if k > 0:
                     torch.mm(z, w_ih)
 
-        products.append(step)
+        return step
+
+    products = [of_layer(k) for k in range(int(getattr(layer, "num_layers", 1)))]
 
     def all_layers() -> None:
         for product in products:
