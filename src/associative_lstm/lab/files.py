@@ -11,6 +11,10 @@ class RunError(RuntimeError):
     """What went wrong with a run, in one sentence meant for its user."""
 
 
+class Diverged(RunError):
+    """The run cannot go on because its cost or its gradient is not finite."""
+
+
 class Interrupted(Exception):
     """The run was asked to stop, and has stopped with everything saved: how to go on, in one sentence."""
 

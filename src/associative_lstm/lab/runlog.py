@@ -90,7 +90,7 @@ class RunLog:
             for name, end in ends.items():
                 self._files[name] = file = open(self.folder / name, "ab")  # noqa: SIM115 (closed by close())
                 file.truncate(end)
-            self._events = _Events(self.folder, _last_step(self.folder / LOGS[0]))
+            self._events = _Events(self.folder, last_step(self.folder))
         except OSError as error:
             raise RunError(f"{self.folder} cannot be written: {error.strerror or error}") from error
 
@@ -217,8 +217,9 @@ def _read_lines(path: Path, keys: tuple[str, ...]) -> list[dict[str, Any]]:
     return records
 
 
-def _last_step(path: Path) -> int:
-    records = _read_lines(path, ())
+def last_step(folder: str | os.PathLike[str]) -> int:
+    """The last step in the log of the run in ``folder``; 0 if there is none."""
+    records = _read_lines(Path(folder) / "log.jsonl", ())
     return int(records[-1]["step"]) if records else 0
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from associative_lstm.lab.config import Config, task_of
 from associative_lstm.lab.cost import cost_of
-from associative_lstm.lab.files import RunError
+from associative_lstm.lab.files import Diverged, RunError
 from associative_lstm.lab.model import (
     State,
     build_model,
@@ -94,7 +94,7 @@ class Trainer:
         gradients = [p.grad for p in self._parameters.values() if p.grad is not None]
         gradient_norm = float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))))
         if not (math.isfinite(bits) and math.isfinite(gradient_norm)):
-            raise RunError(self._diverged(bits / max(units, 1.0)))
+            raise Diverged(self._diverged(bits / max(units, 1.0)))
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.state = None if self.task.episodic else detach_state(state)

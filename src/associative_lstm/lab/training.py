@@ -21,7 +21,7 @@ from associative_lstm.lab.checkpoint import (
     usable_checkpoints,
 )
 from associative_lstm.lab.config import Config
-from associative_lstm.lab.files import Interrupted, RunError, memory_lacked
+from associative_lstm.lab.files import Diverged, Interrupted, RunError, memory_lacked
 from associative_lstm.lab.runlog import RunLog, read_config
 from associative_lstm.lab.trainer import Trainer, make_fabric
 
@@ -157,8 +157,8 @@ def _loop(
         while trainer.step < config.steps:
             try:
                 trainer.train_step()
-            except RunError as error:
-                raise RunError(f"{error}; {_kept(last_good, folder)}") from error
+            except Diverged as error:
+                raise Diverged(f"{error}; {_kept(last_good, folder)}") from error
             except (RuntimeError, MemoryError) as error:
                 if (lack := memory_lacked(error)) is None:
                     raise

@@ -1,7 +1,7 @@
 """What the paper says, by which measure it is judged here, and how it came out."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -23,6 +23,8 @@ class Claim:
     criterion: str
     verdict: Verdict
     numbers: Mapping[str, float | str] = field(default_factory=dict)
+    key: str = ""  # the number of the claim, where a report refers to it
+    runs: Sequence[str] = ()  # the folders of the runs behind the verdict, where there are any
 
     @property
     def measured(self) -> str:

@@ -1,0 +1,301 @@
+"""The paper's claims about learning, and two of ours: each with its criterion, its runs and its verdict.
+
+The criteria were written down before the runs were looked at. Every network is judged at its own best learning rate.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from associative_lstm.lab.experiments.claims import Claim, judge
+from associative_lstm.lab.experiments.learning.curves import (
+    START_COPIES,
+    START_TASKS,
+    Curve,
+    curve,
+    start_curves,
+)
+from associative_lstm.lab.experiments.learning.decisions import (
+    GAPS,
+    NTM_TASKS,
+    STEADY,
+    Decide,
+    compare,
+    copies_alike,
+    gap,
+    one_start_serves,
+    slowdown,
+    solve,
+    solve_sooner,
+    start_decides,
+    steadier,
+)
+from associative_lstm.lab.experiments.learning.measures import whole_cost
+from associative_lstm.lab.experiments.learning.runs import read_curve
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A claim before it is judged: what it says, what would show it, the curves it needs, and how they are read."""
+
+    key: str
+    figure: str
+    sentence: str
+    criterion: str
+    needs: Sequence[tuple[str, str]]
+    decide: Decide
+
+    def judge(self, runs: Path, prepare: Callable[[Curve], Curve] = lambda curve: curve) -> Claim:
+        """The verdict from the runs; undecided while some are missing."""
+        found = {need: read_curve(runs, prepare(curve(*need))) for need in self.needs}
+        missing = [f"{task}/{network}" for (task, network), c in found.items() if not c.finished]
+        if missing:
+            claim = judge(self.sentence, self.criterion, None, not_yet_run=", ".join(missing))
+        else:
+            verdict, numbers = self.decide(found)
+            claim = judge(self.sentence, self.criterion, verdict, **numbers)
+        folders = [run.folder.relative_to(runs).as_posix() for c in found.values() for run in c.runs]
+        return replace(claim, key=self.key, runs=folders)
+
+
+_START_NEEDS = [
+    (c.task, c.network.name)
+    for task in START_TASKS
+    for copies in START_COPIES
+    for c in start_curves(task, copies)
+]
+
+_SOLVE_TEXT = "averaged over 500 minibatches"
+_LOWER = "over the last tenth of the runs, the cost of every seed is lower, by a tenth or more in the mean"
+_FALLS = "undecided if the runs end while still improving by 5 % per tenth"
+
+STATEMENTS: tuple[Statement, ...] = (
+    Statement(
+        "1a",
+        "fig3",
+        "Permutation and unitary RNN solve the copy task fastest, the Associative LSTM somewhat later.",
+        f"bits on the answer, {_SOLVE_TEXT}, fall below 3 in every seed of the two before any seed of the third",
+        [("copy", n) for n in ("permutation-rnn-256", "unitary-rnn-256", "associative-lstm-1")],
+        solve_sooner(("permutation-rnn-256", "unitary-rnn-256"), ("associative-lstm-1",)),
+    ),
+    Statement(
+        "1b",
+        "fig3",
+        "The Associative LSTM solves the copy task much faster than the LSTM.",
+        "solved in half the minibatches that the LSTM needs with either forget bias",
+        [("copy", n) for n in ("associative-lstm-1", "lstm-128", "lstm-128-forget-1")],
+        solve_sooner(("associative-lstm-1",), ("lstm-128", "lstm-128-forget-1"), factor=2.0),
+    ),
+    Statement(
+        "1c",
+        "fig3",
+        "On the copy task the LSTM learns faster with forget bias 1 than without.",
+        "every seed with the bias solves it before any without",
+        [("copy", n) for n in ("lstm-128-forget-1", "lstm-128")],
+        solve_sooner(("lstm-128-forget-1",), ("lstm-128",)),
+    ),
+    Statement(
+        "1d",
+        "fig3",
+        "On the copy task more copies neither help nor harm.",
+        "the mean minibatches to solve it with 4 and with 8 copies are within 25 % of those with 1",
+        [("copy", f"associative-lstm-{copies}") for copies in (1, 4, 8)],
+        copies_alike,
+    ),
+    Statement(
+        "2a",
+        "fig4",
+        "Variable lengths slow the unitary RNNs down badly.",
+        "both need at least twice the minibatches (answer below a tenth of chance)",
+        [
+            (task, n)
+            for n in ("unitary-rnn-256", "multiplicative-unitary-rnn-256")
+            for task in ("copy", "copy-variable")
+        ],
+        slowdown(("unitary-rnn-256", "multiplicative-unitary-rnn-256"), at_least=2.0),
+    ),
+    Statement(
+        "2b",
+        "fig4",
+        "Variable lengths hardly slow the Associative LSTM down.",
+        "with 1 copy it needs at most 1.5 times the minibatches",
+        [(task, "associative-lstm-1") for task in ("copy", "copy-variable")],
+        slowdown(("associative-lstm-1",), at_most=1.5),
+    ),
+    Statement(
+        "3a",
+        "fig6",
+        "On XML the cost falls with the number of copies.",
+        f"4 copies below 1, and 8 below 4: {_LOWER}",
+        [("xml", f"associative-lstm-{copies}") for copies in (1, 4, 8)],
+        compare(
+            "xml",
+            [("associative-lstm-4", "associative-lstm-1"), ("associative-lstm-8", "associative-lstm-4")],
+        ),
+    ),
+    Statement(
+        "3b",
+        "fig6",
+        "On XML 4 copies of 128 units learn faster than an LSTM of 512, which has as many cells.",
+        "the mean cost over the whole run is lower in every seed, by a tenth or more in the mean",
+        [("xml", "associative-lstm-4"), ("xml", "lstm-512")],
+        compare("xml", [("associative-lstm-4", "lstm-512")], measure=whole_cost),
+    ),
+    Statement(
+        "3c",
+        "fig6",
+        "On XML the Associative LSTM with 1 copy beats the LSTM of the same size by far.",
+        "over the last tenth of the runs, the cost of every seed is lower, and 1.5 times as low in the mean",
+        [("xml", "associative-lstm-1"), ("xml", "lstm-128")],
+        compare("xml", [("associative-lstm-1", "lstm-128")], factor=1.5),
+    ),
+    Statement(
+        "3d",
+        "fig5",
+        "On XML unitary RNNs do badly, even with 1024 units.",
+        f"all four stay behind the LSTM of 128 units: {_LOWER} (where the shorter run ends)",
+        [
+            ("xml", n)
+            for n in (
+                "lstm-128",
+                "unitary-rnn-256",
+                "multiplicative-unitary-rnn-256",
+                "unitary-rnn-1024",
+                "multiplicative-unitary-rnn-1024",
+            )
+        ],
+        compare(
+            "xml",
+            [
+                ("lstm-128", f"{kind}-{size}")
+                for kind in ("unitary-rnn", "multiplicative-unitary-rnn")
+                for size in (256, 1024)
+            ],
+        ),
+    ),
+    Statement(
+        "4a",
+        "fig7",
+        "4 and 8 copies solve variable assignment.",
+        f"in every seed the cost, {_SOLVE_TEXT}, falls below 0.1 bits; {_FALLS}",
+        [("assignment", f"associative-lstm-{copies}") for copies in (4, 8)],
+        solve(*(("assignment", f"associative-lstm-{copies}") for copies in (4, 8))),
+    ),
+    Statement(
+        "4b",
+        "fig7",
+        "An LSTM of 512 units learns variable assignment more slowly than 4 or 8 copies.",
+        "its mean cost over the whole run is higher than every seed's, by a tenth or more than the mean",
+        [("assignment", n) for n in ("associative-lstm-4", "associative-lstm-8", "lstm-512")],
+        compare(
+            "assignment",
+            [("associative-lstm-4", "lstm-512"), ("associative-lstm-8", "lstm-512")],
+            measure=whole_cost,
+        ),
+    ),
+    Statement(
+        "4c",
+        "fig7",
+        "On variable assignment the LSTM of 128 units is worse than the Associative LSTM with 1 copy.",
+        f"1 copy below the LSTM: {_LOWER}",
+        [("assignment", n) for n in ("associative-lstm-1", "lstm-128")],
+        compare("assignment", [("associative-lstm-1", "lstm-128")]),
+    ),
+    Statement(
+        "5a",
+        "fig8",
+        "On arithmetic 1 copy does well, several copies do not.",
+        f"1 copy below 4 and below 8: {_LOWER}",
+        [("arithmetic", f"associative-lstm-{copies}") for copies in (1, 4, 8)],
+        compare("arithmetic", [("associative-lstm-1", f"associative-lstm-{copies}") for copies in (4, 8)]),
+    ),
+    Statement(
+        "5b",
+        "fig9",
+        "With 3 heads, several copies solve arithmetic.",
+        f"with 4 and with 8 copies the cost, {_SOLVE_TEXT}, falls below 0.1 bits; {_FALLS}",
+        [("arithmetic", f"associative-lstm-3-heads-{copies}") for copies in (4, 8)],
+        solve(*(("arithmetic", f"associative-lstm-3-heads-{copies}") for copies in (4, 8))),
+    ),
+    Statement(
+        "5c",
+        "fig9",
+        "On arithmetic 3 heads help where there are several copies.",
+        f"3 heads below 1, with 4 and with 8 copies: {_LOWER}",
+        [
+            ("arithmetic", f"associative-lstm-{heads}{copies}")
+            for copies in (4, 8)
+            for heads in ("3-heads-", "")
+        ],
+        compare(
+            "arithmetic",
+            [(f"associative-lstm-3-heads-{copies}", f"associative-lstm-{copies}") for copies in (4, 8)],
+        ),
+    ),
+    Statement(
+        "6a",
+        "fig11",
+        "The Associative LSTM with 3 heads solves XML, assignment and arithmetic with minibatches of 1.",
+        f"with 4 copies the cost, {_SOLVE_TEXT}, falls below 0.1 bits on all three; {_FALLS}",
+        [(task, STEADY[0]) for task in NTM_TASKS],
+        solve(*((task, STEADY[0]) for task in NTM_TASKS)),
+    ),
+    Statement(
+        "6b",
+        "fig11",
+        "The NTM solves XML, assignment and arithmetic with minibatches of 1.",
+        f"the cost, {_SOLVE_TEXT}, falls below 0.1 bits on all three; {_FALLS}",
+        [(task, "ntm") for task in NTM_TASKS],
+        solve(*((task, "ntm") for task in NTM_TASKS)),
+    ),
+    Statement(
+        "6c",
+        "fig11",
+        "The Associative LSTM's progress is steadier than the NTM's.",
+        "the rises of log cost, from one 500 minibatches to the next, over its net fall are smaller on all three "
+        "tasks (3 heads, 4 copies); undecided if only on some",
+        [(task, name) for task in NTM_TASKS for name in STEADY],
+        steadier,
+    ),
+    Statement(
+        "7a",
+        "fig6",
+        "A well-tuned LSTM of the same size does not close the gap.",
+        "on XML and assignment (4 copies) and arithmetic (1 copy), each network at its best of four rates, "
+        f"the LSTM of 128 stays behind: {_LOWER}",
+        [(task, n) for task, ours in GAPS.items() for n in (ours, "lstm-128")],
+        gap("lstm-128"),
+    ),
+    Statement(
+        "7b",
+        "fig6",
+        "A well-tuned LSTM of 512 units, with ten times the parameters, does not close the gap.",
+        f"the same with an LSTM of 512: {_LOWER}",
+        [(task, n) for task, ours in GAPS.items() for n in (ours, "lstm-512")],
+        gap("lstm-512"),
+    ),
+    Statement(
+        "8a",
+        "starts",
+        "How keys and forget gate start matters (ours).",
+        "on copy, XML and assignment, with 1 and 4 copies, the worst start costs 1.25 times the best, over the "
+        "whole run",
+        _START_NEEDS,
+        start_decides,
+    ),
+    Statement(
+        "8b",
+        "starts",
+        "One start of keys and forget gate serves all three tasks (ours).",
+        "one of the four costs at most 1.25 times the best on each task, with 1 and with 4 copies, over the "
+        "whole run",
+        _START_NEEDS,
+        one_start_serves,
+    ),
+)
+"""In the order of the paper; 7 is what readers ask, 8 what the paper leaves open."""
+
+
+def statements_of(figure: str) -> list[Statement]:
+    """The claims that a figure is to show."""
+    return [statement for statement in STATEMENTS if statement.figure == figure]

@@ -1,0 +1,190 @@
+"""Figures 3 to 9 and 11 to 13: which networks learn which task, for how long, and where their runs are kept.
+
+Every curve, a network on a task, is treated alike. Each learning rate of ``RATES`` is trained for ``sweep_steps``
+minibatches with the first seed. The one with the lowest mean cost over the last fifth of them is the curve's: its
+run is made as long as the curve (``steps``), and the other seeds are trained with it.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from associative_lstm.lab.config import PRESETS, Config, complete
+
+RATES = (3e-4, 1e-3, 3e-3, 1e-2)
+SEEDS = (0, 1, 2)
+"""The seeds of a network with at most 200,000 parameters; a larger one has the first alone."""
+
+LARGE = 200_000
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network of the figures: the name of its runs' folder, what a reader calls it, and its configuration."""
+
+    name: str
+    label: str
+    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    large: bool = False
+
+
+def _copies(copies: int) -> str:
+    return f"{copies} {'copy' if copies == 1 else 'copies'}"
+
+
+def _networks() -> Iterable[Network]:
+    for size in (128, 512):
+        yield Network(f"lstm-{size}", f"LSTM {size}", PRESETS[f"lstm-{size}"], large=size == 512)
+    yield Network("lstm-128-forget-1", "LSTM 128, forget bias 1", PRESETS["lstm-128"] | {"forget_bias": 1.0})
+    for copies in (1, 4, 8):
+        preset, label = PRESETS[f"associative-lstm-{copies}"], f"Associative LSTM 128, {_copies(copies)}"
+        yield Network(f"associative-lstm-{copies}", label, preset)
+        for suffix, text, values in STARTS[1:]:
+            yield Network(f"associative-lstm-{copies}{suffix}", f"{label}, {text}", preset | values)
+        heads = PRESETS[f"associative-lstm-3-heads-{copies}"]
+        label = f"Associative LSTM 128, 3 heads, {_copies(copies)}"
+        yield Network(f"associative-lstm-3-heads-{copies}", label, heads, large=True)
+        one = heads | {"batch_size": 1}
+        yield Network(f"associative-lstm-3-heads-{copies}-batch-1", label, one, large=True)
+    yield Network("permutation-rnn-256", "Permutation RNN 256", PRESETS["permutation-rnn-256"])
+    for size in (256, 1024):
+        for kind, label in (
+            ("unitary-rnn", "Unitary RNN"),
+            ("multiplicative-unitary-rnn", "Multiplicative uRNN"),
+        ):
+            large = kind == "multiplicative-unitary-rnn" and size == 1024
+            yield Network(f"{kind}-{size}", f"{label} {size}", PRESETS[f"{kind}-{size}"], large=large)
+    yield Network("lstm-512-batch-1", "LSTM 512", PRESETS["lstm-512"] | {"batch_size": 1}, large=True)
+    yield Network("ntm", "NTM", PRESETS["ntm"], large=True)
+
+
+STARTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("", "Glorot keys, forget bias 0", {}),
+    ("-forget-1", "Glorot keys, forget bias 1", {"forget_bias": 1.0}),
+    ("-conjugate", "conjugate keys, forget bias 0", {"key_init": "conjugate"}),
+    (
+        "-conjugate-forget-1",
+        "conjugate keys, forget bias 1",
+        {"key_init": "conjugate", "forget_bias": 1.0},
+    ),
+)
+"""How an Associative LSTM can start: end of its name, in words, configuration. The first is that of the figures."""
+
+NETWORKS: Mapping[str, Network] = MappingProxyType({network.name: network for network in _networks()})
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A network on a task: how long its sweep and its runs are, with which rates and seeds."""
+
+    task: str
+    network: Network
+    steps: int
+    sweep_steps: int
+    seeds: tuple[int, ...]
+    rates: tuple[float, ...] = RATES
+
+    def config(self, rate: float, seed: int, steps: int) -> Config:
+        """The configuration of one of its runs."""
+        values = dict(self.network.values) | {"task": self.task, "learning_rate": rate, "seed": seed}
+        return complete(values | {"steps": steps})
+
+    def folder(self, runs: Path, rate: float, seed: int) -> Path:
+        """Where that run is, under the folder of all ``runs``.
+
+        >>> str(curve("xml", "lstm-128").folder(Path("results/runs"), 3e-3, 0))
+        'results/runs/xml/lstm-128/lr0.003-seed0'
+        """
+        return runs / self.task / self.network.name / f"lr{rate:g}-seed{seed}"
+
+
+_SLOW = ("unitary-rnn-1024", "multiplicative-unitary-rnn-1024")
+
+
+def curve(task: str, network: str) -> Curve:
+    """The curve of a network on a task.
+
+    Copy runs need a longer sweep: in the first thousands of minibatches most networks are at chance with every rate.
+    Unitary RNNs of 1024 units and the networks compared to the NTM take 20 to 100 ms per minibatch, so theirs are
+    half as long.
+    """
+    steps, sweep_steps = 20_000, 10_000 if task.startswith("copy") else 5_000
+    if network in _SLOW or NETWORKS[network].values.get("batch_size") == 1:
+        steps, sweep_steps = 10_000, 2_500
+    chosen = NETWORKS[network]
+    return Curve(task, chosen, steps, sweep_steps, SEEDS[:1] if chosen.large else SEEDS)
+
+
+def smoke(curve: Curve) -> Curve:
+    """The same curve with a tiny network and a few minibatches: shows that everything works, and nothing else."""
+    tiny = dict(curve.network.values) | {"hidden_size": 8, "log_every": 1, "checkpoint_every": 1}
+    network = dataclasses.replace(curve.network, values=tiny)
+    return dataclasses.replace(curve, network=network, steps=5, sweep_steps=2, seeds=(0,), rates=RATES[1:3])
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One of the paper's figures."""
+
+    name: str
+    title: str
+    task: str
+    networks: tuple[str, ...]
+
+    @property
+    def curves(self) -> list[Curve]:
+        """The curves in the order of the legend."""
+        return [curve(self.task, network) for network in self.networks]
+
+
+_ASSOCIATIVE = ("associative-lstm-1", "associative-lstm-4", "associative-lstm-8")
+_ONLINE = ("lstm-128", "lstm-512", *_ASSOCIATIVE)
+_HEADS = ("associative-lstm-3-heads-1", "associative-lstm-3-heads-4", "associative-lstm-3-heads-8")
+_COPY = (
+    "lstm-128",
+    "lstm-128-forget-1",
+    *_ASSOCIATIVE,
+    "permutation-rnn-256",
+    "unitary-rnn-256",
+    "multiplicative-unitary-rnn-256",
+)
+_UNITARY = (
+    "unitary-rnn-256",
+    "unitary-rnn-1024",
+    "multiplicative-unitary-rnn-256",
+    "multiplicative-unitary-rnn-1024",
+)
+_AGAINST_NTM = ("lstm-512-batch-1", *(f"{name}-batch-1" for name in _HEADS), "ntm")
+
+FIGURES: Mapping[str, Figure] = MappingProxyType(
+    {
+        figure.name: figure
+        for figure in (
+            Figure("fig3", "Episodic copy, fixed length", "copy", _COPY),
+            Figure("fig4", "Episodic copy, variable length", "copy-variable", _COPY),
+            Figure("fig5", "XML, with unitary RNNs", "xml", ("lstm-128", *_ASSOCIATIVE, *_UNITARY)),
+            Figure("fig6", "XML", "xml", _ONLINE),
+            Figure("fig7", "Variable assignment", "assignment", _ONLINE),
+            Figure("fig8", "Arithmetic", "arithmetic", _ONLINE),
+            Figure("fig9", "Arithmetic, 3 heads", "arithmetic", ("lstm-128", "lstm-512", *_HEADS)),
+            Figure("fig11", "XML, minibatches of 1, against the NTM", "xml", _AGAINST_NTM),
+            Figure(
+                "fig12", "Variable assignment, minibatches of 1, against the NTM", "assignment", _AGAINST_NTM
+            ),
+            Figure("fig13", "Arithmetic, minibatches of 1, against the NTM", "arithmetic", _AGAINST_NTM),
+        )
+    }
+)
+"""The paper's learning curves. Figure 10, Wikipedia, is :mod:`~associative_lstm.lab.experiments.fig10`."""
+
+
+def start_curves(task: str, copies: int) -> list[Curve]:
+    """The curves that tell how much the start of keys and forget gate decides, in the order of ``STARTS``."""
+    return [curve(task, f"associative-lstm-{copies}{suffix}") for suffix, _, _ in STARTS]
+
+
+START_TASKS = ("copy", "xml", "assignment")
+START_COPIES = (1, 4)

@@ -1,0 +1,99 @@
+"""What learning curves are compared by: how low, how soon, how steadily; and when a difference is one.
+
+A run that diverged has an infinite cost from there on and has solved nothing.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from associative_lstm.lab.experiments.learning.runs import Run
+
+WINDOW = 500
+"""Minibatches over which a curve is averaged before it is said to have solved its task."""
+
+SOLVED = {"copy": 3.0, "copy-variable": 1.65}
+"""Bits on the answer below which a copy task is solved: a tenth of chance. Other tasks: ``SOLVED_ONLINE``."""
+
+SOLVED_ONLINE = 0.1
+"""Bits per scored symbol below which an online task is solved; every scored symbol can be predicted."""
+
+
+def final_cost(run: Run, until: int) -> float:
+    """The mean cost over the last tenth of the minibatches up to ``until``."""
+    return run.last(0.1, until=until)
+
+
+def whole_cost(run: Run, until: int) -> float:
+    """The mean cost over all the minibatches up to ``until``: small for a network that learns fast and well."""
+    return run.last(1.0, until=until)
+
+
+def smoothed(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """Steps and the mean cost (of the answer, where the task has one) over the last 500 minibatches before each."""
+    values = run.cost if run.answer is None else run.answer
+    lines = max(1, WINDOW // run.config.log_every)
+    if len(values) < lines:
+        return np.array([], dtype=int), np.array([])
+    return run.step[lines - 1 :], np.convolve(values, np.full(lines, 1 / lines), mode="valid")
+
+
+def solved_at(run: Run) -> float:
+    """The minibatch at which the run has solved its task; infinite if it has not."""
+    step, value = smoothed(run)
+    below = np.flatnonzero(value < SOLVED.get(run.config.task, SOLVED_ONLINE))
+    return float(step[below[0]]) if len(below) else float("inf")
+
+
+def is_falling(run: Run, until: int) -> bool:
+    """Whether the cost of the last tenth is at least 5 % below that of the tenth before: the run ended too early."""
+    before = run.last(1 / 9, until=until * 9 // 10)
+    return final_cost(run, until) < 0.95 * before
+
+
+def roughness(run: Run) -> float:
+    """The rises of the smoothed curve, added up, over its net fall: 0 for a curve that only falls.
+
+    Taken at every ``WINDOW`` minibatches, on the logarithm of the cost, so that a relapse late in training counts.
+    """
+    _, value = smoothed(run)
+    change = np.diff(np.log2(value[:: max(1, WINDOW // run.config.log_every)]))
+    fall = -change.sum()
+    return float(change[change > 0].sum() / fall) if fall > 0 else float("inf")
+
+
+def beats(a: Sequence[float], b: Sequence[float], factor: float = 1.1) -> bool | None:
+    """Whether costs ``a`` lie below costs ``b``, by ``factor`` in the mean; None if it is too close to call.
+
+    >>> beats([0.2, 0.3], [0.5, 0.6]), beats([0.5], [0.2]), beats([0.2, 0.55], [0.5, 0.6]), beats([0.5], [0.51])
+    (True, False, None, None)
+    """
+    if not np.isfinite(a).all():
+        return False if np.isfinite(b).all() else None
+    apart = max(a) < min(b) or max(b) < min(a)
+    ratio = np.mean(b) / np.mean(a)
+    if not apart or 1 / 1.1 < ratio < 1.1:
+        return None
+    return bool(ratio >= factor)
+
+
+def sooner(a: Sequence[float], b: Sequence[float], ended: int, factor: float = 1.0) -> bool | None:
+    """Whether every ``a`` solved its task ``factor`` times as soon as every ``b``, of runs that ``ended`` there.
+
+    >>> sooner([2e3], [5e3, 6e3], ended=20_000, factor=2), sooner([5e3], [2e3], ended=20_000)
+    (True, False)
+    >>> sooner([12e3], [float("inf")], ended=20_000, factor=2) is None  # who knows how much later
+    True
+    """
+    if max(a) * factor <= min(*b, ended) and np.isfinite(max(a)):
+        return True
+    if min(*a, ended) * factor > max(b):
+        return False
+    return None
+
+
+def both(*verdicts: bool | None) -> bool | None:
+    """A verdict on several together: fails if one fails, holds if all hold."""
+    if False in verdicts:
+        return False
+    return None if None in verdicts else True

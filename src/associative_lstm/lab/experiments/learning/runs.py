@@ -1,0 +1,125 @@
+"""The runs behind the learning curves: which are to be made, which rate is a curve's best, and what they logged."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from associative_lstm.lab.config import Config
+from associative_lstm.lab.experiments.learning.curves import Curve
+from associative_lstm.lab.grid import DIVERGED, Execute, Job, Show, is_finished, run_grid
+from associative_lstm.lab.runlog import read_config, read_log
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What a run logged, interval by interval; ``diverged`` is the sentence with which it ended, if it did."""
+
+    folder: Path
+    config: Config
+    step: np.ndarray
+    cost: np.ndarray
+    answer: np.ndarray | None
+    seconds: np.ndarray
+    diverged: str | None
+
+    @property
+    def steps(self) -> int:
+        """The minibatches made so far."""
+        return int(self.step[-1]) if len(self.step) else 0
+
+    def last(self, share: float, *, until: int) -> float:
+        """The mean cost over the last ``share`` of the minibatches up to ``until``; infinite if not made."""
+        if self.steps < until:
+            return float("inf")
+        chosen = (self.step > (1 - share) * until) & (self.step <= until)
+        return float(self.cost[chosen].mean())
+
+
+def read_run(folder: Path) -> Run:
+    """The run in ``folder``, also while it is being made."""
+    log = read_log(folder)
+
+    def column(key: str) -> np.ndarray:
+        return np.array([np.nan if line.get(key) is None else line[key] for line in log], dtype=float)
+
+    reason = folder / DIVERGED
+    return Run(
+        folder,
+        read_config(folder),
+        np.array([line["step"] for line in log], dtype=int),
+        column("cost"),
+        column("answer") if log and "answer" in log[0] else None,
+        column("seconds"),
+        reason.read_text(encoding="utf-8").strip() if reason.is_file() else None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class CurveRuns:
+    """A curve with its runs: those of the sweep by rate, and those of every seed with the best rate."""
+
+    curve: Curve
+    sweep: dict[float, Run]
+    rate: float | None
+    runs: list[Run]
+
+    @property
+    def finished(self) -> bool:
+        """Whether every run has all its minibatches, or has diverged."""
+        whole = [run for run in self.runs if run.diverged or run.steps >= self.curve.steps]
+        return len(whole) == len(self.curve.seeds)
+
+    def sweep_cost(self, rate: float) -> float:
+        """What the rates are compared by; infinite for a run that diverged before the end of the sweep."""
+        return self.sweep[rate].last(SHARE, until=self.curve.sweep_steps)
+
+
+SHARE = 0.2
+
+
+def read_curve(runs: Path, curve: Curve) -> CurveRuns:
+    """What there is of a curve under the folder ``runs``; nothing need be finished."""
+    first, *others = curve.seeds
+    sweep = {rate: read_run(f) for rate in curve.rates if _is_run(f := curve.folder(runs, rate, first))}
+    found = CurveRuns(curve, sweep, None, [])
+    if not all(is_finished(job) for job in sweep_jobs(runs, curve)):
+        return found
+    best = min(sweep, key=found.sweep_cost)
+    if not np.isfinite(found.sweep_cost(best)):
+        return found
+    folders = [curve.folder(runs, best, seed) for seed in others]
+    return CurveRuns(curve, sweep, best, [sweep[best], *(read_run(f) for f in folders if _is_run(f))])
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / "config.toml").is_file()
+
+
+def sweep_jobs(runs: Path, curve: Curve) -> list[Job]:
+    """The first seed with every rate."""
+    seed = curve.seeds[0]
+    return [
+        Job(curve.config(rate, seed, curve.sweep_steps), curve.folder(runs, rate, seed))
+        for rate in curve.rates
+    ]
+
+
+def seed_jobs(runs: Path, curve: Curve) -> list[Job]:
+    """Every seed with the best rate, which a finished sweep has told; none if every rate has diverged."""
+    rate = read_curve(runs, curve).rate
+    if rate is None:
+        return []
+    return [
+        Job(curve.config(rate, seed, curve.steps), curve.folder(runs, rate, seed)) for seed in curve.seeds
+    ]
+
+
+def make_runs(
+    runs: Path, curves: Iterable[Curve], execute: Execute, show: Show | None = None
+) -> Sequence[str]:
+    """Make what is missing of the curves: first all the sweeps, then all the seeds. Why any could not be made."""
+    unique = list(dict.fromkeys(curves))
+    failed = run_grid([job for curve in unique for job in sweep_jobs(runs, curve)], execute, show)
+    return failed + run_grid([job for curve in unique for job in seed_jobs(runs, curve)], execute, show)

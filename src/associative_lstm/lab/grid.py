@@ -1,0 +1,136 @@
+"""Many runs: several processes with one thread each, what is done is skipped, what was begun goes on."""
+
+import dataclasses
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from associative_lstm.lab.config import Config
+from associative_lstm.lab.files import Diverged, Interrupted, RunError, write_atomically
+from associative_lstm.lab.runlog import last_step, read_config
+from associative_lstm.lab.training import resume, train
+
+DIVERGED = "diverged.txt"
+"""In the folder of a run that ended early because a number was not finite: what happened, in one sentence."""
+
+
+class Job(NamedTuple):
+    """A run to be made: its configuration and its folder."""
+
+    config: Config
+    folder: Path
+
+
+Execute = Callable[[Sequence[Job]], Iterable[str | None]]
+"""Makes every job, and gives for each, as it ends, None or why it was not done."""
+
+
+def is_finished(job: Job) -> bool:
+    """Whether the log of the run has all its steps, or it has diverged; checkpoints need not be there any more."""
+    return (job.folder / DIVERGED).is_file() or last_step(job.folder) >= job.config.steps
+
+
+def make_run(job: Job) -> str | None:
+    """Begin, continue or lengthen one run; None, or why it could not be made.
+
+    A run that diverges is made: that is its result, and :data:`DIVERGED` says so.
+    """
+    try:
+        if is_finished(job):
+            return None
+        if not (job.folder / "config.toml").is_file():
+            train(job.config, job.folder)
+        else:
+            _check_same(job)
+            resume(job.folder, steps=max(job.config.steps, read_config(job.folder).steps))
+    except Diverged as stopped:
+        write_atomically(job.folder / DIVERGED, f"{stopped}\n".encode())
+    except (RunError, Interrupted, OSError, ValueError) as error:
+        return f"{job.folder}: {error}"
+    return None
+
+
+def _check_same(job: Job) -> None:
+    found = read_config(job.folder)
+    asked = dataclasses.asdict(job.config)
+    differ = [key for key, value in asked.items() if key != "steps" and getattr(found, key) != value]
+    if differ:
+        raise RunError(f"it holds a run with another {', '.join(differ)}")
+
+
+def local(processes: int) -> Execute:
+    """Make jobs with so many ``processes`` of this machine, through joblib."""
+
+    def execute(jobs: Sequence[Job]) -> Iterator[str | None]:
+        from joblib import Parallel, delayed
+
+        if processes == 1:
+            yield from map(make_run, jobs)
+            return
+        with Parallel(n_jobs=processes, batch_size=1, return_as="generator_unordered") as parallel:
+            yield from parallel(delayed(make_run)(job) for job in jobs)
+
+    return execute
+
+
+class GridProgress(NamedTuple):
+    """Where a grid is: minibatches over all its runs, runs, and an estimate of the time left."""
+
+    steps_done: int
+    steps: int
+    runs_done: int
+    runs: int
+    seconds_left: float | None
+
+
+Show = Callable[[GridProgress], None]
+
+
+def run_grid(jobs: Sequence[Job], execute: Execute, show: Show | None = None) -> list[str]:
+    """Make all jobs that are not finished; the reasons of those that could not be made."""
+    left = [job for job in jobs if not is_finished(job)]
+    with _watching(jobs, show):
+        return [reason for reason in execute(left) if reason is not None]
+
+
+@contextmanager
+def _watching(jobs: Sequence[Job], show: Show | None) -> Iterator[None]:
+    """Tell ``show`` every second where the runs are, from their logs: whoever makes them, and wherever."""
+    if show is None or not jobs:
+        yield
+        return
+    ended = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(jobs, show, ended), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def _watch(jobs: Sequence[Job], show: Show, ended: threading.Event) -> None:
+    started, first, over = time.monotonic(), None, False
+    finished: set[Job] = set()
+    while not over:
+        over = ended.wait(1.0)
+        finished |= {job for job in jobs if job not in finished and is_finished(job)}
+        work = [
+            1.0 if job in finished else min(1.0, last_step(job.folder) / job.config.steps) for job in jobs
+        ]
+        cost = [job.config.steps * _weight(job.config) for job in jobs]
+        done = sum(w * c for w, c in zip(work, cost, strict=True))
+        first = done if first is None else first
+        elapsed = time.monotonic() - started
+        seconds = elapsed * (sum(cost) - done) / (done - first) if done > first else None
+        steps = sum(int(w * job.config.steps) for w, job in zip(work, jobs, strict=True))
+        show(GridProgress(steps, sum(job.config.steps for job in jobs), len(finished), len(jobs), seconds))
+
+
+def _weight(config: Config) -> float:
+    """About how long a minibatch of this network takes beside the others', for the estimate of the time left."""
+    rows = (config.hidden_size or 128) * (config.heads or 1)
+    return 1.0 + (rows / 128) ** 2
