@@ -84,6 +84,10 @@ def main():
     settings = {"task": task, "model": "lstm", "hidden_size": 8, "seed": int(seed), "log_every": 5}
     if task != "copy":
         settings["window"] = 20
+    if task == "wikipedia":  # most kills at a random moment hit an evaluation
+        text = folder.parent / "text"
+        text.write_bytes(b"the cat sat on the mat. " * 500)
+        settings |= {"data": str(text), "test_every": 9}
     settings |= {"steps": 1_000_000, "checkpoint_every": 7}
     config = complete(settings)
     with tempfile.TemporaryDirectory() as warm:

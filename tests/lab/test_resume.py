@@ -43,6 +43,9 @@ def flatten(value, name=""):
 
 def assert_same_run(one, other):
     assert (one / "log.jsonl").read_bytes() == (other / "log.jsonl").read_bytes()
+    tests = [run / "test.jsonl" for run in (one, other)]
+    assert [path.exists() for path in tests] in ([False, False], [True, True])
+    assert len({path.read_bytes() for path in tests if path.exists()}) <= 1
     assert (one / "model.safetensors").read_bytes() == (other / "model.safetensors").read_bytes()
     left, right = (flatten(load_checkpoint(find_checkpoints(run)[0])["trainer"]) for run in (one, other))
     assert left.keys() == right.keys()
@@ -51,7 +54,9 @@ def assert_same_run(one, other):
         assert same, name
 
 
-@pytest.mark.parametrize(("task", "seed", "kills"), [("assignment", 1, 14), ("copy", 2, 6)])
+@pytest.mark.parametrize(
+    ("task", "seed", "kills"), [("assignment", 1, 14), ("copy", 2, 6), ("wikipedia", 3, 8)]
+)
 def test_a_run_killed_at_random_moments_ends_like_one_never_killed(tmp_path, task, seed, kills):
     script = Path(__file__).with_name("killing.py")
     command = [sys.executable, str(script), str(tmp_path / "killed"), str(tmp_path / "whole"), task]

@@ -80,6 +80,7 @@ class Config:
     seed: int = 0
     log_every: int = 100
     checkpoint_every: int = 1000
+    test_every: int | None = None  # Wikipedia: steps between evaluations on the whole test text
     threads: int = 1
 
     def to_toml(self) -> str:
@@ -104,6 +105,7 @@ _AT_LEAST_ONE = [
     "steps",
     "log_every",
     "checkpoint_every",
+    "test_every",
     "threads",
 ]
 _LARGEST = 2**31 - 1
@@ -169,13 +171,14 @@ def _with_the_papers_choices(config: Config) -> Config:
         "hidden_size": hidden_size,
         "batch_size": task.batch_size,
         "learn_initial_state": config.task in _LEARNED_INITIAL_STATE,
+        "test_every": task.test_every,
     }
     if task.episodic:
         _refuse(config, ("window",), f"task {config.task!r}, whose sequences are whole")
     else:
         choices["window"] = 100
     if config.task != "wikipedia":
-        _refuse(config, ("data",), f"task {config.task!r}, which makes its own")
+        _refuse(config, ("data", "test_every"), f"task {config.task!r}, which makes its own data")
     every = {option for _, its in MODELS.values() for option in its}
     _refuse(config, sorted(every - set(options)), f"model {config.model!r}")
     own = {

@@ -1,7 +1,7 @@
 """A trained network on fresh data: its cost with an interval, its predictions symbol by symbol, its own text."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from associative_lstm.lab.cost import cost_of
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.model import SequenceModel, build_model, load_weights
 from associative_lstm.lab.runlog import read_config
-from associative_lstm.lab.tasks.base import Batch, Stream, Task
+from associative_lstm.lab.tasks.base import Batch, Task
 
 
 class Trained(NamedTuple):
@@ -59,7 +59,11 @@ class Evaluation(NamedTuple):
 
 @torch.inference_mode()
 def evaluate(
-    model: SequenceModel, task: Task, stream: Stream, batches: int, advance: Callable[[], None] = lambda: None
+    model: SequenceModel,
+    task: Task,
+    stream: Iterator[Batch],
+    batches: int,
+    advance: Callable[[], None] = lambda: None,
 ) -> Evaluation:
     r"""The cost on the next ``batches`` of ``stream``, the state carried through if the task is online.
 
@@ -95,6 +99,21 @@ def evaluate(
         right / max(scored, 1),
         symbols,
     )
+
+
+@torch.inference_mode()
+def cost_of_reading(
+    model: SequenceModel, task: Task, batches: Iterable[Batch], advance: Callable[[], None] = lambda: None
+) -> tuple[float, int]:
+    """The bits of all that is scored in ``batches``, the state carried through, and how many symbols that is."""
+    bits, symbols, state = 0.0, 0, None
+    for batch in batches:
+        logits, state = model(batch.inputs, state)
+        cost = cost_of(task, logits, batch)
+        bits += float(cost.bits.double().sum())
+        symbols += int(batch.mask.sum())
+        advance()
+    return bits, symbols
 
 
 def right_of(task: Task, logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from associative_lstm.lab.config import Config
 from associative_lstm.lab.files import Diverged, Interrupted, RunError, write_atomically
 from associative_lstm.lab.runlog import last_step, read_config
-from associative_lstm.lab.training import resume, train
+from associative_lstm.lab.training import is_tested, resume, train
 
 DIVERGED = "diverged.txt"
 """In the folder of a run that ended early because a number was not finite: what happened, in one sentence."""
@@ -30,7 +30,9 @@ Execute = Callable[[Sequence[Job]], Iterable[str | None]]
 
 def is_finished(job: Job) -> bool:
     """Whether the log of the run has all its steps, or it has diverged; checkpoints need not be there any more."""
-    return (job.folder / DIVERGED).is_file() or last_step(job.folder) >= job.config.steps
+    if (job.folder / DIVERGED).is_file():
+        return True
+    return last_step(job.folder) >= job.config.steps and is_tested(job.folder, job.config)
 
 
 def make_run(job: Job) -> str | None:

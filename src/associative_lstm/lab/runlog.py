@@ -6,6 +6,7 @@
     versions.json              what ran it: versions, machine, number of processes
     log.jsonl                  one line per interval: step, cost, ... (bit-identical however often the run was killed)
     times.jsonl                the training seconds at the same steps (which cannot be identical)
+    test.jsonl                 Wikipedia: the cost on the whole test text, one line per evaluation (bit-identical too)
     events.out.tfevents...     the same for TensorBoard
     checkpoint-STEP-DIGEST.pt  the last two checkpoints
     model.safetensors          the weights, when the run is done
@@ -28,6 +29,7 @@ from associative_lstm.lab.config import Config, complete, read_toml
 from associative_lstm.lab.files import RunError, remove_temporaries, write_atomically
 
 LOGS = ("log.jsonl", "times.jsonl")
+TESTS = "test.jsonl"
 
 
 class RunLog:
@@ -80,12 +82,17 @@ class RunLog:
         self.config = config
         write_atomically(self.folder / "config.toml", config.to_toml().encode())
 
-    def start(self, positions: dict[str, Any] | None = None) -> None:
-        """Open the logs at ``positions``, as a checkpoint has them; what was written after it is dropped.
+    def start(self, positions: dict[str, Any] | None = None, step: int = 0) -> None:
+        """Open the logs at ``positions``, as a checkpoint of ``step`` has them; what was written after is dropped.
 
+        Not so the evaluation that belongs to the checkpoint itself, which is made after it: if it is there, it stays.
         Logs that differ from what the checkpoint knows of them are a ValueError, and left as they are.
         """
         ends = {name: _end(self.folder / name, positions[name]) if positions else 0 for name in LOGS}
+        if self.config.test_every is not None:
+            tests = self.folder / TESTS
+            before = _end(tests, positions[TESTS]) if positions and TESTS in positions else 0
+            ends[TESTS] = _end_of_test(tests, before, step)
         try:
             for name, end in ends.items():
                 self._files[name] = file = open(self.folder / name, "ab")  # noqa: SIM115 (closed by close())
@@ -108,12 +115,28 @@ class RunLog:
                 f"the log in {self.folder} cannot be written: {error.strerror or error}"
             ) from error
 
+    def append_test(self, record: dict[str, Any]) -> None:
+        """Add the line of an evaluation to the log of tests and bring it to the disk."""
+        try:
+            self._files[TESTS].write(json.dumps(record).encode() + b"\n")
+            self._files[TESTS].flush()
+            os.fsync(self._files[TESTS].fileno())
+            if self._events is not None:
+                self._events.write({"step": record["step"], "test_cost": record["cost"]})
+        except OSError as error:
+            raise RunError(f"{self.folder / TESTS} cannot be written: {error.strerror or error}") from error
+
     def positions(self) -> dict[str, Any]:
         """Where the logs end and the digest of what they hold, once they are on the disk: for a checkpoint."""
         for file in self._files.values():
             os.fsync(file.fileno())
-        contents = {name: (self.folder / name).read_bytes() for name in LOGS}
+        contents = {name: (self.folder / name).read_bytes() for name in self._files}
         return {name: [len(content), _digest(content)] for name, content in contents.items()}
+
+    def tested(self) -> int:
+        """The step of the last evaluation, 0 if there is none."""
+        tests = read_tests(self.folder)
+        return int(tests[-1]["step"]) if tests else 0
 
     def close(self) -> None:
         """Close the files and let go of the folder."""
@@ -181,6 +204,11 @@ def read_log(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
     return [record | {"seconds": seconds.get(record["step"])} for record in records]
 
 
+def read_tests(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """The evaluations on the whole test text that a run has made so far, each a step, a cost and the symbols."""
+    return _read_lines(Path(folder) / TESTS, ("step", "cost"))
+
+
 def _end(path: Path, position: Any) -> int:
     """The end of what a checkpoint knows of a log, if the log still begins with it."""
     end, digest = position
@@ -194,16 +222,28 @@ def _end(path: Path, position: Any) -> int:
     return end
 
 
+def _end_of_test(path: Path, end: int, step: int) -> int:
+    """The end of the line after ``end`` if it is the whole evaluation made at ``step``, otherwise ``end``."""
+    content = path.read_bytes()[end:] if path.is_file() else b""
+    line, newline, _ = content.partition(b"\n")
+    records = _parse(line + newline)
+    return end + len(line + newline) if records and records[0]["step"] == step else end
+
+
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
 def _read_lines(path: Path, keys: tuple[str, ...]) -> list[dict[str, Any]]:
-    records: list[dict[str, Any]] = []
     try:
-        content = path.read_bytes()
+        return _parse(path.read_bytes(), keys)
     except OSError:
-        return records
+        return []
+
+
+def _parse(content: bytes, keys: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """The lines of a log up to the first that is not whole."""
+    records: list[dict[str, Any]] = []
     for line in content.split(b"\n")[:-1]:
         try:
             record = json.loads(line)

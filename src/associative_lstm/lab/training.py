@@ -1,6 +1,7 @@
 """The loop: steps, the log, checkpoints, and every way in which a run can stop."""
 
 import dataclasses
+import math
 import os
 import signal
 import sys
@@ -21,8 +22,10 @@ from associative_lstm.lab.checkpoint import (
     usable_checkpoints,
 )
 from associative_lstm.lab.config import Config
+from associative_lstm.lab.evaluation import cost_of_reading
 from associative_lstm.lab.files import Diverged, Interrupted, RunError, memory_lacked
-from associative_lstm.lab.runlog import RunLog, read_config
+from associative_lstm.lab.runlog import RunLog, read_config, read_tests
+from associative_lstm.lab.tasks import Wikipedia
 from associative_lstm.lab.trainer import Trainer, make_fabric
 
 WEIGHTS = "model.safetensors"
@@ -36,6 +39,8 @@ class Progress(NamedTuple):
     cost: float
     symbols_per_second: float
     seconds_left: float
+    tested: float | None = None
+    """During an evaluation, the share of the test text that has been read."""
 
 
 Show = Callable[[Progress], None]
@@ -108,8 +113,17 @@ def is_done(folder: str | Path) -> bool:
     path = Path(folder)
     if not (path / WEIGHTS).is_file():
         return False
-    checkpoints = find_checkpoints(path)
-    return bool(checkpoints) and step_of(checkpoints[0]) >= read_config(path).steps
+    config, checkpoints = read_config(path), find_checkpoints(path)
+    if not checkpoints or step_of(checkpoints[0]) < config.steps:
+        return False
+    return is_tested(path, config)
+
+
+def is_tested(folder: str | Path, config: Config) -> bool:
+    """Whether the run in ``folder`` has made the evaluation of its last step, if there is one."""
+    return not _test_due(config, config.steps) or config.steps in [
+        test["step"] for test in read_tests(folder)
+    ]
 
 
 def _restore(trainer: Trainer, log: RunLog | None, say: Say) -> tuple[Path | None, float]:
@@ -125,7 +139,7 @@ def _restore(trainer: Trainer, log: RunLog | None, say: Say) -> tuple[Path | Non
             trainer.load(content["trainer"])
             seconds = float(content["seconds"])
             if log is not None:
-                log.start(content["positions"])
+                log.start(content["positions"], trainer.step)
         except RunError:
             raise
         except Exception as error:  # whatever a damaged or foreign checkpoint leads to
@@ -153,8 +167,18 @@ def _loop(
     config = trainer.config
     started = time.perf_counter() - seconds
     meter = _Meter(trainer, show if log is not None else None)
+    tested = trainer.fabric.broadcast(log.tested() if log is not None else 0)
     with _interruptible() as interrupted:
-        while trainer.step < config.steps:
+        while True:
+            if tested < trainer.step and _test_due(config, trainer.step):
+                begun = time.perf_counter()
+                record = _test(trainer, folder, interrupted, meter)
+                if log is not None:
+                    log.append_test(record)
+                tested = trainer.step
+                started += time.perf_counter() - begun  # the log has seconds of training
+            if trainer.step >= config.steps:
+                break
             try:
                 trainer.train_step()
             except Diverged as error:
@@ -172,18 +196,45 @@ def _loop(
                 meter.logged(record["cost"])
                 trainer.totals = type(trainer.totals)()
             stop = _agreed(trainer, interrupted)
-            if step % config.checkpoint_every == 0 or last or stop:
+            if step % config.checkpoint_every == 0 or last or stop or _test_due(config, step):
                 content = {"trainer": trainer.save(), "seconds": time.perf_counter() - started}
                 if log is not None:
                     content["positions"] = log.positions()
                     last_good = _save(log.folder, step, content, last_good)
             meter.step()
             if stop and not last:
-                raise Interrupted(
-                    f"stopped after step {step}; continue with: {_command(trainer)} resume {folder}"
-                )
+                raise _interruption(trainer, folder)
     if log is not None:
         export_weights(log.folder / WEIGHTS, trainer.weights(), config, trainer.step)
+
+
+def _test_due(config: Config, step: int) -> bool:
+    """Whether the whole test text is read after this step; a checkpoint is written before."""
+    return config.test_every is not None and step > 0 and step % config.test_every == 0
+
+
+def _test(trainer: Trainer, folder: Path, interrupted: threading.Event, meter: "_Meter") -> dict[str, Any]:
+    """The cost on the whole test text, lanes shared by the processes. Training goes on as if it had not been."""
+    fabric, task = trainer.fabric, trainer.task
+    assert isinstance(task, Wikipedia)
+    reading = task.read_test(rank=fabric.global_rank, world_size=fabric.world_size)
+    done = 0
+
+    def advance() -> None:
+        nonlocal done
+        done += 1
+        meter.test(done / len(reading))
+        # To ask takes processes a message each.
+        if (fabric.world_size == 1 or done % 16 == 0) and _asked(trainer, interrupted):
+            raise _interruption(trainer, folder)
+
+    sums = torch.tensor(cost_of_reading(trainer.model, task, reading, advance), dtype=torch.float64)
+    if fabric.world_size > 1:
+        torch.distributed.all_reduce(sums)
+    bits, symbols = sums.tolist()
+    if not math.isfinite(bits):
+        raise RunError(f"stopped after step {trainer.step}: the cost on the test text is not finite")
+    return {"step": trainer.step, "cost": bits / symbols, "symbols": int(symbols)}
 
 
 def _save(folder: Path, step: int, content: dict[str, Any], last_good: Path | None) -> Path:
@@ -211,9 +262,20 @@ def _command(trainer: Trainer) -> str:
 
 def _agreed(trainer: Trainer, interrupted: threading.Event) -> bool:
     """Whether to stop now: several processes must do so after the same step, and ask only once per interval."""
-    if trainer.fabric.world_size == 1:
-        return interrupted.is_set()
-    return trainer.step % trainer.config.log_every == 0 and trainer.fabric.broadcast(interrupted.is_set())
+    if trainer.fabric.world_size > 1 and trainer.step % trainer.config.log_every:
+        return False
+    return _asked(trainer, interrupted)
+
+
+def _asked(trainer: Trainer, interrupted: threading.Event) -> bool:
+    """Whether the first process has been asked to stop."""
+    return bool(trainer.fabric.broadcast(interrupted.is_set()))
+
+
+def _interruption(trainer: Trainer, folder: Path) -> Interrupted:
+    return Interrupted(
+        f"stopped after step {trainer.step}; continue with: {_command(trainer)} resume {folder}"
+    )
 
 
 @contextmanager
@@ -259,6 +321,7 @@ class _Meter:
         self._logged = 0.0
         self._start: tuple[float, int, float] | None = None
         self._next = 0.0
+        self._last = Progress(trainer.step, trainer.config.steps, self._cost, 0.0, 0.0)
 
     def logged(self, cost: float) -> None:
         self._cost = cost
@@ -278,4 +341,11 @@ class _Meter:
         cost = totals.bits / max(totals.units, 1.0) if totals.steps > 20 else self._cost
         left = trainer.config.steps - trainer.step
         rate, seconds = (symbols - before) / (now - start), (now - start) / (trainer.step - first) * left
-        self._show(Progress(trainer.step, trainer.config.steps, cost, rate, seconds))
+        self._last = Progress(trainer.step, trainer.config.steps, cost, rate, seconds)
+        self._show(self._last)
+
+    def test(self, share: float) -> None:
+        now = time.perf_counter()
+        if self._show is not None and now >= self._next:
+            self._next = now + 0.2
+            self._show(self._last._replace(step=self._trainer.step, tested=share))

@@ -43,13 +43,22 @@ def live_line(label: str, steps: int) -> Iterator[Callable[[Any], None]]:
             TextColumn("cost [cyan]{task.fields[cost]}[/] bits"),
             TextColumn("{task.fields[rate]:,.0f} symbols/s"),
             TimeRemainingColumn(compact=True),
+            TextColumn("{task.fields[testing]}"),
         )
         with Progress(*columns, console=errors) as progress:
-            line = progress.add_task(label, total=steps, cost="...", rate=0.0)
+            line = progress.add_task(label, total=steps, cost="...", rate=0.0, testing="")
 
             def show(p: Any) -> None:
                 cost = "..." if math.isnan(p.cost) else f"{p.cost:.3f}"
-                progress.update(line, completed=p.step, total=p.steps, cost=cost, rate=p.symbols_per_second)
+                testing = "" if p.tested is None else f"testing, {p.tested:.0%}"
+                progress.update(
+                    line,
+                    completed=p.step,
+                    total=p.steps,
+                    cost=cost,
+                    rate=p.symbols_per_second,
+                    testing=testing,
+                )
 
             yield show
         return
@@ -59,9 +68,10 @@ def live_line(label: str, steps: int) -> Iterator[Callable[[Any], None]]:
         nonlocal due
         if time.monotonic() >= due:
             due = time.monotonic() + 10.0
+            testing = "" if p.tested is None else f", testing, {p.tested:.0%}"
             print(
                 f"{label}: step {p.step:,}/{p.steps:,}, cost {p.cost:.3f} bits, "
-                f"{p.symbols_per_second:,.0f} symbols/s, {p.seconds_left:,.0f} s left",
+                f"{p.symbols_per_second:,.0f} symbols/s, {p.seconds_left:,.0f} s left{testing}",
                 file=sys.stderr,
                 flush=True,
             )

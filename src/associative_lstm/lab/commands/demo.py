@@ -91,7 +91,7 @@ class _Board:
     def picture(self) -> Group:
         table = Table("network", "step", "cost", "bits", "symbols/s", "left", box=None, pad_edge=False)
         for name, label in _NAMES.items():
-            step, steps, cost, rate, left = self._latest[name]
+            step, steps, cost, rate, left, *_ = self._latest[name]
             bars = "".join("▁▂▃▄▅▆▇█"[min(int(value / 2.5 * 8), 7)] for value in self._curves[name])
             table.add_row(
                 Text(label, style=f"bold {_COLOURS[name]}"),

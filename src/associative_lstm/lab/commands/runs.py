@@ -1,6 +1,7 @@
 """`alstm eval`, `alstm sample` and `alstm compare`: what has become of runs."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -29,13 +30,16 @@ def evaluate(
     """
     from associative_lstm.lab.evaluation import evaluate as measure
     from associative_lstm.lab.evaluation import load_trained
-    from associative_lstm.lab.tasks import Wikipedia
+    from associative_lstm.lab.tasks import Batch, Wikipedia
 
     trained = load_trained(run)
     task = trained.task
-    if batches is None:
-        batches = max(task.length("test") // (lanes * task.window), 1) if isinstance(task, Wikipedia) else 20
-    stream = task.stream(lanes, seed, split="test")
+    stream: Iterator[Batch]
+    if isinstance(task, Wikipedia) and batches is None:
+        stream = task.read_test(lanes=lanes)
+        batches = len(stream)
+    else:
+        stream, batches = task.stream(lanes, seed, split="test"), batches or 20
     with progress_bar("evaluating", batches) as advance:
         result = measure(trained.model, task, stream, batches, advance)
     low, high = result.interval

@@ -90,6 +90,10 @@ def train(
     checkpoint_every: Annotated[
         int | None, typer.Option(help="Steps between checkpoints.", rich_help_panel=_RUN)
     ] = None,
+    test_every: Annotated[
+        int | None,
+        typer.Option(help="Wikipedia: steps between tests (default 16000).", rich_help_panel=_RUN),
+    ] = None,
     threads: Annotated[
         int | None, typer.Option(help="Threads per process (default 1).", rich_help_panel=_RUN)
     ] = None,

@@ -52,6 +52,8 @@ class Task(ABC):
     loss: ClassVar[Literal["softmax", "sigmoid"]] = "softmax"
     batch_size: ClassVar[int] = 2
     """The paper's minibatch."""
+    test_every: ClassVar[int | None] = None
+    """Steps between evaluations on the whole test split, where there is one that can be read through."""
     vocabulary: str | None
     """Symbol ``k`` is written as ``vocabulary[k]``; None where the inputs are not symbols."""
     input_size: int

@@ -36,6 +36,7 @@ class Wikipedia(Task):
     description = "the next byte of enwik8, or of a file of your own"
     episodic = False
     batch_size = 10
+    test_every = 16_000  # six times in a pass over enwik8: about a tenth of the time of training
     vocabulary = "".join(map(chr, range(256)))
     input_size = output_size = 256
     chance = 8.0
@@ -72,6 +73,10 @@ class Wikipedia(Task):
         lanes = lanes_of(batch_size, rank, world_size)
         return ByteStream(self.split(split), lanes, batch_size, self.window)
 
+    def read_test(self, *, lanes: int = 64, rank: int = 0, world_size: int = 1) -> "ReadThrough":
+        """The whole test split, every byte of it predicted once; ``rank`` of ``world_size`` gets its lanes."""
+        return ReadThrough(self._bytes, self._border, self.window, lanes, rank, world_size)
+
     def decode(self, symbols: Tensor) -> str:
         return bytes(symbols.tolist()).decode("utf-8", "replace")
 
@@ -100,3 +105,62 @@ class ByteStream(Stream):
 
     def load_state(self, state: dict[str, Any]) -> None:
         [self._read] = checked_positions(state, "read", 1)
+
+
+class ReadThrough:
+    r"""Once through the test split in windows, side by side in lanes, the state to be carried from window to window.
+
+    Of the n bytes after the border, lane k of L predicts those from ``k * n // L`` to ``(k + 1) * n // L``. It begins
+    ``warm_up`` bytes earlier, in what the lane before it predicts (the first lane: in the training text), and these
+    are not scored: a lane that began at its part's first byte would predict it from nothing, and one that reads the
+    whole split from end to end, L times as slow, has seen all that came before. What is lost is what a network
+    remembers for longer than ``warm_up`` bytes. Every batch is a window; the last one is shorter::
+
+        lane 0   ...training text|first part of the test.|
+        lane 1        ...part of the test|.and the second|
+        scored   . . . . . . . . ^ ^ ^ ^ ^ ^ ^ ^ ^ ^ ^ ^ ^
+
+    >>> text = np.frombuffer(b"to train on, to test on", dtype=np.uint8)
+    >>> batches = list(ReadThrough(text, border=13, window=6, lanes=2, warm_up=4))
+    >>> lanes = [[bytes(b.targets[:, k][b.mask[:, k]].tolist()) for b in batches] for k in range(2)]
+    >>> lanes  # and before that, not scored, "on, " and "o te"
+    [[b'to', b' te'], [b'st', b' on']]
+    """
+
+    def __init__(
+        self,
+        source: np.ndarray,
+        border: int,
+        window: int,
+        lanes: int,
+        rank: int = 0,
+        world_size: int = 1,
+        warm_up: int = 500,
+    ) -> None:
+        n = len(source) - border
+        lanes = max(min(lanes, n), world_size)
+        mine = range(rank * lanes // world_size, (rank + 1) * lanes // world_size)
+        warm_up = min(warm_up, border - 1)
+        self._bytes, self._window, self._at = source, window, 0
+        self._first = np.array([border + k * n // lanes for k in mine])
+        self._end = np.array([border + (k + 1) * n // lanes for k in mine])
+        self._start = self._first - warm_up  # of the targets; the input is the byte before
+        self._length = warm_up + -(-n // lanes)  # of the longest lane of all processes, which go in step
+
+    def __len__(self) -> int:
+        """How many batches the whole pass has, the same in every process."""
+        return -(-self._length // self._window)
+
+    def __iter__(self) -> "ReadThrough":
+        return self
+
+    def __next__(self) -> Batch:
+        T = min(self._window, self._length - self._at)
+        if T <= 0:
+            raise StopIteration
+        places = self._start + self._at + np.arange(T)[:, None]  # (T, B)
+        self._at += T
+        scored = (self._first <= places) & (places < self._end)
+        places = np.minimum(places, len(self._bytes) - 1)  # lanes may differ by one byte
+        inputs, targets = (self._bytes[p].astype(np.int64) for p in (places - 1, places))
+        return to_batch(inputs, targets, scored)
