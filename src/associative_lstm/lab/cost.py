@@ -3,6 +3,7 @@
 import math
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -20,6 +21,14 @@ class Cost(NamedTuple):
     """Bits of the answer in each lane, where the task has one beside the rest."""
 
 
+class Sums(NamedTuple):
+    """A :class:`Cost` summed over the lanes; ``bits`` carries the gradient."""
+
+    bits: Tensor
+    units: float
+    answer: float
+
+
 def step_bits(task: Task, logits: Tensor, targets: Tensor) -> Tensor:
     r"""Bits of every step, ``(T, B)``: :math:`-\log_2 p(\mathrm{target})`.
 
@@ -28,11 +37,14 @@ def step_bits(task: Task, logits: Tensor, targets: Tensor) -> Tensor:
     >>> step_bits(Copy(), torch.zeros(1, 1, 8), torch.tensor([[5]]))
     tensor([[3.]])
     """
+    return _nats(task, logits, targets).view(targets.shape[:2]) / math.log(2)
+
+
+def _nats(task: Task, logits: Tensor, targets: Tensor) -> Tensor:
+    """The same in nats, of all steps and lanes in a row, ``(T * B,)``."""
     if task.loss == "sigmoid":
-        nats = F.binary_cross_entropy_with_logits(logits, targets, reduction="none").sum(-1)
-    else:
-        nats = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none").view(targets.shape)
-    return nats / math.log(2)
+        return F.binary_cross_entropy_with_logits(logits, targets, reduction="none").sum(-1).flatten()
+    return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
 
 
 def cost_of(task: Task, logits: Tensor, batch: Batch) -> Cost:
@@ -45,3 +57,19 @@ def cost_of(task: Task, logits: Tensor, batch: Batch) -> Cost:
         units.to(bits.dtype),
         None if answer is None else (bits.detach() * answer).sum(0),
     )
+
+
+def cost_in_all(task: Task, logits: Tensor, batch: Batch) -> Sums:
+    """The cost of a batch, summed over its lanes, for training: :func:`cost_of` in fewer operations."""
+    nats = _nats(task, logits, batch.targets)
+    answer = task.answer(batch)
+    units = batch.mask.any(0) if task.episodic else batch.mask
+    return Sums(
+        _bits_where(nats, batch.mask),
+        float(units.sum()),
+        0.0 if answer is None else float(_bits_where(nats.detach(), answer)),
+    )
+
+
+def _bits_where(nats: Tensor, mask: Tensor) -> Tensor:
+    return torch.dot(nats, mask.flatten().to(nats.dtype).div_(math.log(2)))

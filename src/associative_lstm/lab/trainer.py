@@ -12,8 +12,9 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
+from associative_lstm.lab.adam import Adam
 from associative_lstm.lab.config import Config, task_of
-from associative_lstm.lab.cost import cost_of
+from associative_lstm.lab.cost import cost_in_all
 from associative_lstm.lab.files import Diverged, RunError
 from associative_lstm.lab.model import (
     State,
@@ -77,11 +78,13 @@ class Trainer:
             config.batch_size, config.seed, rank=fabric.global_rank, world_size=fabric.world_size
         )
         self.model = build_model(config, self.task)
-        adam = torch.optim.Adam(self.model.parameters(), lr=config.learning_rate, fused=True)
-        parallel, self.optimizer = fabric.setup(self.model, adam)
-        # Fabric's wrapper of the model is what sums gradients over processes. One process has no need of it, and its
-        # hooks cost as much as a twentieth of a small network's step.
-        self._module = parallel if fabric.world_size > 1 else self.model
+        adam = Adam(self.model.parameters(), config.learning_rate)
+        # Fabric's wrapper of the model is what sums gradients over processes. One process has no need of it, nor of
+        # the optimiser's: their hooks cost as much as a twentieth of a small network's step.
+        self._module: Any = self.model
+        self.optimizer: Any = adam
+        if fabric.world_size > 1:
+            self._module, self.optimizer = fabric.setup(self.model, adam)
         self._parameters = dict(self.model.named_parameters())
         self.has_answer = self.task.answer(next(self.task.stream(1, 0))) is not None
         self.step = 0
@@ -96,7 +99,8 @@ class Trainer:
         if not (math.isfinite(bits) and math.isfinite(gradient_norm)):
             raise Diverged(self._diverged(bits / max(units, 1.0)))
         self.optimizer.step()
-        self.optimizer.zero_grad()
+        for parameter in self._parameters.values():
+            parameter.grad = None
         self.state = None if self.task.episodic else detach_state(state)
         self.step += 1
         totals = self.totals
@@ -111,17 +115,15 @@ class Trainer:
         """The gradients of the next minibatch; its bits, units and bits of the answer; its symbols; the new state."""
         batch = next(self.stream)
         logits, state = self._module(batch.inputs, self.state)
-        cost = cost_of(self.task, logits, batch)
-        bits = cost.bits.sum()
-        answer = 0.0 if cost.answer is None else float(cost.answer.sum())
-        sums = [float(bits.detach()), float(cost.units.sum()), answer]
+        cost = cost_in_all(self.task, logits, batch)
+        sums = [float(cost.bits.detach()), cost.units, cost.answer]
         processes = self.fabric.world_size
         if processes > 1:
             everywhere = torch.tensor(sums, dtype=torch.float64)
             torch.distributed.all_reduce(everywhere)
             sums = everywhere.tolist()
         # Data-parallel training averages gradients over the processes; their sum is meant.
-        self.fabric.backward(bits * (processes / max(sums[1], 1.0)))
+        cost.bits.backward(torch.tensor(processes / max(sums[1], 1.0)))
         return sums, batch.mask.numel(), state
 
     def _diverged(self, cost: float) -> str:
