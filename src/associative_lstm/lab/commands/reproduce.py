@@ -8,6 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from associative_lstm.lab.commands import learning
 from associative_lstm.lab.commands.common import console, errors, progress_bar
 
 if TYPE_CHECKING:
@@ -124,6 +125,33 @@ def table3(
     Example: alstm reproduce table3
     """
     _table(3, out, steps, seed)
+
+
+for _name in learning.TITLES:
+    app.command(_name)(learning.command(_name, lambda outcome: report(outcome)))
+
+
+@app.command("all")
+def everything(
+    runs: learning.Runs = Path("results/runs"),
+    out: learning.Out = Path("results"),
+    jobs: learning.Jobs = 1,
+    seed: learning.Seed = 0,
+    smoke: learning.Smoke = False,
+) -> None:
+    """Reproduce every figure and table but the Wikipedia one (fig10), which needs its text.
+
+    Example: alstm reproduce all --jobs 2
+    """
+    from associative_lstm.lab.experiments.learning import figures
+
+    if not smoke:
+        fig1(out=out / "fig1", seed=seed)
+        fig2(out=out / "fig2", seed=seed)
+        properties(out=out / "properties", seed=seed)
+        for number in (1, 2, 3):
+            _table(number, out / f"table{number}", 10, seed)
+    learning.run_figures(list(figures.NAMES), runs, out, jobs, seed, smoke, report)
 
 
 def _table(number: int, out: Path | None, steps: int, seed: int) -> None:

@@ -55,9 +55,10 @@ def spread(values: Sequence[float]) -> str:
     return f"{text(float(np.mean(values)))} ({text(min(values))} to {text(max(values))})"
 
 
-def _ratio(a: Sequence[float], b: Sequence[float]) -> Numbers:
-    ratio = float(np.mean(b) / np.mean(a))
-    return {"ratio of the means": ratio} if np.isfinite(ratio) else {}
+def _ratio(a: Sequence[float], b: Sequence[float]) -> float | str:
+    """How many times the mean of ``a`` that of ``b`` is."""
+    ratio = float(np.mean(b) / np.mean(a)) if np.isfinite(a).all() else np.inf
+    return ratio if np.isfinite(ratio) else "none: a run diverged"
 
 
 def compare(
@@ -77,8 +78,8 @@ def compare(
             a, b = _costs(first, until, measure), _costs(second, until, measure)
             verdicts.append(beats(a, b, factor))
             numbers |= {first.curve.network.label: spread(a), second.curve.network.label: spread(b)}
-            ratio = _ratio(a, b)
-            numbers |= {f"{right} over {left}": value for value in ratio.values()}
+            label = f"{second.curve.network.label} over {first.curve.network.label}"
+            numbers[label] = _ratio(a, b)
         return both(*verdicts), numbers
 
     return decide
@@ -189,7 +190,7 @@ def gap(lstm: str) -> Decide:
             verdicts.append(beats(a, b))
             numbers[f"{task}: {first.curve.network.label}"] = f"{spread(a)} at rate {first.rate:g}"
             numbers[f"{task}: {second.curve.network.label}"] = f"{spread(b)} at rate {second.rate:g}"
-            numbers |= {f"{task}: ratio": value for value in _ratio(a, b).values()}
+            numbers[f"{task}: ratio"] = _ratio(a, b)
         return both(*verdicts), numbers
 
     return decide

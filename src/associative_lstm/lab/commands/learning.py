@@ -1,0 +1,123 @@
+"""`alstm reproduce fig3` ... `fig13`, `starts` and `all`: learning curves through one grid of runs."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn
+
+from associative_lstm.lab.commands.common import errors
+from associative_lstm.lab.files import RunError
+
+if TYPE_CHECKING:
+    from associative_lstm.lab.experiments.claims import Outcome
+    from associative_lstm.lab.grid import GridProgress
+
+TITLES = {
+    "fig3": "Train the networks of figure 3: copy, fixed length.",
+    "fig4": "Train the networks of figure 4: copy, variable length.",
+    "fig5": "Train the networks of figure 5: XML, with unitary RNNs.",
+    "fig6": "Train the networks of figure 6: XML.",
+    "fig7": "Train the networks of figure 7: variable assignment.",
+    "fig8": "Train the networks of figure 8: arithmetic.",
+    "fig9": "Train the networks of figure 9: arithmetic with 3 heads.",
+    "fig11": "Train the networks of figure 11: XML against the NTM.",
+    "fig12": "Train the networks of figure 12: variable assignment against the NTM.",
+    "fig13": "Train the networks of figure 13: arithmetic against the NTM.",
+    "starts": "Train the Associative LSTM from four initialisations on three tasks.",
+}
+
+Out = Annotated[Path, typer.Option(help="The folder for pictures, tables and verdicts, one folder each.")]
+Runs = Annotated[Path, typer.Option(help="The folder of the runs: what is there and done is not made again.")]
+Jobs = Annotated[int, typer.Option(help="Runs made at a time, each by a process with one thread.", min=1)]
+Seed = Annotated[int, typer.Option(help="The first of the seeds.", min=0)]
+Smoke = Annotated[
+    bool, typer.Option("--smoke", help="Tiny networks and a few minibatches, to see that it works.")
+]
+
+
+def command(name: str, report: Callable[["Outcome"], None]) -> Callable[..., None]:
+    """The subcommand that reproduces one figure."""
+
+    def reproduce(
+        runs: Runs = Path("results/runs"),
+        out: Out = Path("results"),
+        jobs: Jobs = 1,
+        seed: Seed = 0,
+        smoke: Smoke = False,
+    ) -> None:
+        run_figures([name], runs, out, jobs, seed, smoke, report)
+
+    reproduce.__doc__ = f"{TITLES[name]}\n\n    Example: alstm reproduce {name} --jobs 2"
+    return reproduce
+
+
+def run_figures(
+    names: list[str],
+    runs: Path,
+    out: Path,
+    jobs: int,
+    seed: int,
+    smoke: bool,
+    report: Callable[["Outcome"], None],
+) -> None:
+    """Make the runs of the figures in one grid, then draw and judge each."""
+    from associative_lstm.lab.experiments.learning import figures
+    from associative_lstm.lab.grid import local
+
+    prepare = figures.preparation(seed=seed, quick=smoke)
+    if smoke and runs == Path("results/runs"):
+        runs, out = Path("runs/smoke"), Path("runs/smoke/figures")  # never among the results
+    with grid_line(names[0] if len(names) == 1 else "all figures") as show:
+        failed = figures.make(names, runs, local(jobs), prepare, show)
+    for name in names:
+        report(figures.draw(name, out / name, runs, prepare))
+    if failed:
+        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        raise RunError(f"not all runs were made: {failed[0]}{more}; the same command goes on from there")
+
+
+@contextmanager
+def grid_line(label: str) -> Iterator[Callable[["GridProgress"], None]]:
+    """A function that shows where a grid is: on a terminal in one live line, elsewhere now and then a line."""
+
+    def left(seconds: float | None) -> str:
+        if seconds is None:
+            return "..."
+        return f"{seconds / 3600:.1f} h" if seconds > 5400 else f"{seconds / 60:.0f} min"
+
+    if errors.is_terminal:
+        columns: tuple[Any, ...] = (
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.completed:,}/{task.total:,} minibatches, {task.fields[runs]} runs"),
+            TextColumn("{task.fields[left]} left"),
+        )
+        with Progress(*columns, console=errors) as progress:
+            line = progress.add_task(label, total=1, runs="...", left="...")
+
+            def show(p: "GridProgress") -> None:
+                runs = f"{p.runs_done}/{p.runs}"
+                time_left = left(p.seconds_left)
+                progress.update(line, completed=p.steps_done, total=p.steps, runs=runs, left=time_left)
+
+            yield show
+        return
+    due = time.monotonic() + 2.0
+
+    def say(p: "GridProgress") -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + 30.0
+            print(
+                f"{label}: {p.steps_done:,}/{p.steps:,} minibatches, {p.runs_done}/{p.runs} runs, "
+                f"{left(p.seconds_left)} left",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    yield say

@@ -1,0 +1,111 @@
+"""The pictures of the learning curves: a figure of the paper, and the whole sweep behind it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Picture
+
+from associative_lstm.lab.colours import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from associative_lstm.lab.experiments.drawing import style
+from associative_lstm.lab.experiments.learning.curves import Network
+from associative_lstm.lab.experiments.learning.measures import WINDOW, final_cost
+from associative_lstm.lab.experiments.learning.runs import CurveRuns, Run
+from associative_lstm.lab.tasks import TASKS
+
+Look = tuple[str, str]
+"""Colour and line style."""
+
+
+def look_of(network: Network) -> Look:
+    """How a network is drawn, the same in every figure: its kind has the colour, its size or start the line."""
+    values = network.values
+    match values["model"]:
+        case "associative-lstm":
+            colour = {1: SKY, 4: BLUE, 8: GREEN}[values["copies"]]
+            start = (values.get("key_init", "glorot"), values.get("forget_bias", 0.0))
+            line = {("glorot", 0.0): "-", ("glorot", 1.0): "--", ("conjugate", 0.0): "-."}.get(start, ":")
+            return colour, line
+        case "lstm":
+            large = values.get("hidden_size") == 512
+            return (BLACK if large else VERMILION), "--" if values.get("forget_bias") else "-"
+        case "permutation-rnn":
+            return PURPLE, "-"
+        case "ntm":
+            return ORANGE, "-"
+        case kind:
+            colour = ORANGE if kind == "unitary-rnn" else PURPLE
+            return colour, ":" if values.get("hidden_size") == 1024 else "--"
+
+
+def axis_label(task: str) -> str:
+    """What is drawn upwards: on copy tasks the bits on the answer alone, which chance gives a known value."""
+    return "bits on the answer" if TASKS[task].episodic else "bits per scored symbol"
+
+
+def values_of(run: Run) -> np.ndarray:
+    """What is drawn of a run."""
+    return run.cost if run.answer is None else run.answer
+
+
+def draw_figure(title: str, curves: Sequence[CurveRuns]) -> Picture:
+    """Mean over seeds, averaged over 500 minibatches, with the range of the seeds; linear beside logarithmic."""
+    with style():
+        picture = Picture((11, 4.6), layout="constrained")
+        left, right = picture.subplots(1, 2)
+        for axes in (left, right):
+            for c in curves:
+                _draw_curve(axes, c)
+            axes.set(xlabel="minibatches", ylabel=axis_label(curves[0].curve.task), xlim=(0, None))
+        top = max((float(values_of(run)[5:].max(initial=0)) for c in curves for run in c.runs), default=0.0)
+        left.set_ylim(0, top or 1)
+        right.set_yscale("log")
+        picture.legend(*left.get_legend_handles_labels(), loc="outside right upper", fontsize=10)
+        picture.suptitle(title, x=0.01, ha="left", fontsize=14)
+        seeds = max((len(c.runs) for c in curves), default=0)
+        note = f"mean and range of up to {seeds} seeds; each network at its best learning rate of the sweep"
+        picture.supxlabel(note, x=0.01, ha="left", fontsize=11, color="0.35")
+    return picture
+
+
+def _draw_curve(axes: Axes, c: CurveRuns) -> None:
+    colour, line = look_of(c.curve.network)
+    runs = [run for run in c.runs if run.steps]
+    if not runs:
+        return
+    length = min(
+        len(run.step) for run in runs
+    )  # seeds that are still running have the length of the shortest
+    lines = min(max(1, WINDOW // runs[0].config.log_every), length)
+    kernel = np.full(lines, 1 / lines)
+    values = np.stack([np.convolve(values_of(run)[:length], kernel, mode="valid") for run in runs])
+    step = runs[0].step[lines - 1 : length]
+    rate = f", rate {c.rate:g}" if c.rate is not None else ""
+    axes.plot(step, values.mean(0), line, color=colour, label=f"{c.curve.network.label}{rate}")
+    if len(runs) > 1:
+        axes.fill_between(step, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
+
+
+def draw_sweep(title: str, curves: Sequence[CurveRuns]) -> Picture:
+    """The cost at the end of the sweep against the learning rate, and the final costs of the seeds at the best."""
+    with style():
+        picture = Picture((8.5, 4.6), layout="constrained")
+        axes = picture.subplots()
+        for c in curves:
+            colour, line = look_of(c.curve.network)
+            rates = sorted(c.sweep)
+            costs = [c.sweep_cost(rate) for rate in rates]
+            shown = [(rate, cost) for rate, cost in zip(rates, costs, strict=True) if np.isfinite(cost)]
+            if shown:
+                x, y = zip(*shown, strict=True)
+                axes.plot(x, y, line, marker="o", color=colour, label=c.curve.network.label)
+            ends = [final_cost(run, c.curve.steps) for run in c.runs]
+            if c.rate is not None:
+                axes.plot([c.rate] * len(ends), ends, "x", color=colour, markersize=7)
+        unit = "bits per sequence" if TASKS[curves[0].curve.task].episodic else "bits per scored symbol"
+        axes.set(xscale="log", yscale="log", xlabel="learning rate", ylabel=unit)
+        picture.legend(loc="outside right upper", fontsize=10)
+        picture.suptitle(f"{title}: the sweep of learning rates", x=0.01, ha="left", fontsize=14)
+        note = "dots: end of the sweep, first seed; crosses: end of the run, every seed, best rate"
+        picture.supxlabel(note, x=0.01, ha="left", fontsize=11, color="0.35")
+    return picture

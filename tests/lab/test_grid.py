@@ -1,0 +1,135 @@
+"""A grid skips runs that are done, continues others, survives being killed, and keeps what diverged as a result."""
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from associative_lstm.lab.config import complete
+from associative_lstm.lab.grid import DIVERGED, Job, is_finished, local, make_run, run_grid
+from associative_lstm.lab.runlog import last_step, read_config
+from waiting import wait_for_lines
+
+TINY = {
+    "task": "assignment",
+    "model": "lstm",
+    "hidden_size": 8,
+    "window": 20,
+    "log_every": 5,
+    "checkpoint_every": 10,
+    "steps": 20,
+}
+
+
+def jobs_in(folder, count=3, **changes):
+    return [Job(complete(TINY | changes | {"seed": seed}), folder / str(seed)) for seed in range(count)]
+
+
+def logs(folder):
+    return {path.parent.name: path.read_bytes() for path in folder.glob("*/log.jsonl")}
+
+
+def test_processes_make_the_same_runs_as_one(tmp_path):
+    assert run_grid(jobs_in(tmp_path / "one"), local(1)) == []
+    assert run_grid(jobs_in(tmp_path / "two"), local(2)) == []
+    assert len(logs(tmp_path / "one")) == 3
+    assert logs(tmp_path / "one") == logs(tmp_path / "two")
+
+
+def test_what_is_done_is_left_alone(tmp_path):
+    jobs = jobs_in(tmp_path)
+    run_grid(jobs, local(1))
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    made = []
+    run_grid(jobs, lambda left: made.extend(left) or [])
+    assert made == []
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_logs_without_checkpoints_are_done(tmp_path):
+    """In a clone there are the logs alone."""
+    (job,) = jobs_in(tmp_path, 1)
+    make_run(job)
+    for path in job.folder.glob("checkpoint-*"):
+        path.unlink()
+    (job.folder / "model.safetensors").unlink()
+    assert is_finished(job)
+
+
+def test_a_run_is_made_longer_as_if_it_had_never_ended(tmp_path):
+    (short,), (long,), (whole,) = (
+        jobs_in(tmp_path / name, 1, steps=steps) for name, steps in (("a", 20), ("a", 40), ("b", 40))
+    )
+    for job in (short, long, whole):
+        assert make_run(job) is None
+    assert read_config(long.folder).steps == 40
+    assert (long.folder / "log.jsonl").read_bytes() == (whole.folder / "log.jsonl").read_bytes()
+    assert is_finished(short)  # the sweep's part of a longer run
+
+
+def test_divergence_is_a_result(tmp_path):
+    (job,) = jobs_in(tmp_path, 1, learning_rate=1e38)
+    assert make_run(job) is None
+    assert "not finite" in (job.folder / DIVERGED).read_text()
+    assert is_finished(job)
+    assert last_step(job.folder) < job.config.steps
+
+
+def test_a_run_of_something_else_is_not_touched(tmp_path):
+    (job,) = jobs_in(tmp_path, 1)
+    make_run(job)
+    before = (job.folder / "log.jsonl").read_bytes()
+    other = Job(dataclasses.replace(job.config, hidden_size=16, steps=40), job.folder)
+    assert "another hidden_size" in make_run(other)
+    assert (job.folder / "log.jsonl").read_bytes() == before
+
+
+def test_one_failure_does_not_stop_the_others(tmp_path):
+    jobs = jobs_in(tmp_path)
+    jobs[1].folder.parent.mkdir(exist_ok=True)
+    jobs[1].folder.write_text("a file where a folder should be")
+    (reason,) = run_grid(jobs, local(1))
+    assert str(jobs[1].folder) in reason
+    assert is_finished(jobs[0])
+    assert is_finished(jobs[2])
+
+
+def test_progress_ends_with_everything_done(tmp_path):
+    shown = []
+    jobs = jobs_in(tmp_path)
+    run_grid(jobs, local(1), shown.append)
+    last = shown[-1]
+    assert (last.steps_done, last.steps, last.runs_done, last.runs) == (60, 60, 3, 3)
+    assert last.seconds_left in (0.0, None)
+
+
+GRID = """
+import json, sys
+from pathlib import Path
+from associative_lstm.lab.config import complete
+from associative_lstm.lab.grid import Job, local, run_grid
+values, folders = json.loads(sys.argv[1])
+jobs = [Job(complete(values | {"seed": seed}), Path(folder)) for seed, folder in enumerate(folders)]
+print(run_grid(jobs, local(2)))
+"""
+
+
+@pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_grid_goes_on(tmp_path, kill):
+    """Killed with all its processes in the middle; then the same call ends with the bits of a grid left alone."""
+    killed = jobs_in(tmp_path / "killed", 4, steps=400)
+    asked = json.dumps([TINY | {"steps": 400}, [str(job.folder) for job in killed]])
+    command = [sys.executable, "-c", GRID, asked]
+    process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True)
+    wait_for_lines([killed[0].folder / "log.jsonl"], process)
+    os.killpg(process.pid, kill)
+    process.wait(60)
+    process.stderr.close()
+    assert not all(is_finished(job) for job in killed)
+    assert run_grid(killed, local(2)) == []
+    run_grid(jobs_in(tmp_path / "whole", 4, steps=400), local(2))
+    assert logs(tmp_path / "killed") == logs(tmp_path / "whole")

@@ -1,0 +1,222 @@
+"""The learning curves: what is planned, how the best rate is chosen and claims are judged, every figure in small."""
+
+import csv
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from associative_lstm.lab.cli import main
+from associative_lstm.lab.config import task_of
+from associative_lstm.lab.experiments.claims import read_claims
+from associative_lstm.lab.experiments.learning import figures, measures
+from associative_lstm.lab.experiments.learning.claims import STATEMENTS
+from associative_lstm.lab.experiments.learning.curves import LARGE, NETWORKS, RATES, curve
+from associative_lstm.lab.experiments.learning.runs import Run, make_runs, read_curve, seed_jobs, sweep_jobs
+from associative_lstm.lab.grid import DIVERGED, local
+from associative_lstm.lab.model import build_model, count_parameters
+
+
+def write_run(curve, runs, rate, seed, cost, steps=None, diverged=False):
+    """A run folder such as training leaves: ``cost`` is a function of the step."""
+    steps = steps or curve.steps
+    folder = curve.folder(runs, rate, seed)
+    folder.mkdir(parents=True)
+    config = curve.config(rate, seed, steps)
+    (folder / "config.toml").write_text(config.to_toml())
+    every = range(config.log_every, steps + 1, config.log_every)
+    if diverged:
+        every = every[:3]
+        (folder / DIVERGED).write_text("stopped at step 301: the cost is not finite\n")
+    lines = [{"step": s, "cost": cost(s), "gradient_norm": 1.0} for s in every]
+    if curve.task.startswith("copy"):
+        lines = [line | {"answer": line["cost"]} for line in lines]
+    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    times = [{"step": s, "seconds": s / 100} for s in every]
+    (folder / "times.jsonl").write_text("".join(json.dumps(line) + "\n" for line in times))
+
+
+def write_curve(runs, task, network, *costs, best=1e-3):
+    """All runs of a curve, with the final ``costs`` of its seeds: constant, from chance at the first step."""
+    planned = curve(task, network)
+    costs = costs * len(planned.seeds) if len(costs) == 1 else costs
+    for rate in planned.rates:
+        if rate != best:
+            write_run(planned, runs, rate, planned.seeds[0], lambda s: 5.0, planned.sweep_steps)
+    for seed, cost in zip(planned.seeds, costs, strict=True):
+        write_run(planned, runs, best, seed, lambda s, cost=cost: cost)
+
+
+def run_of(values, task="xml", every=100):
+    config = dataclasses.replace(curve(task, "lstm-128").config(1e-3, 0, 1000), log_every=every)
+    values = np.asarray(values, dtype=float)
+    step = every * np.arange(1, len(values) + 1)
+    return Run(None, config, step, values, None, step / 100, None)
+
+
+def test_networks_are_large_where_they_say_so():
+    for network in NETWORKS.values():
+        config = curve("arithmetic", network.name).config(1e-3, 0, 1)
+        assert (count_parameters(build_model(config, task_of(config))) > LARGE) == network.large, network.name
+
+
+def test_small_networks_have_three_seeds_and_all_the_same_rates():
+    planned = [c for name in figures.NAMES for curves in figures.panels_of(name).values() for c in curves]
+    for c in planned:
+        assert len(c.seeds) == (1 if c.network.large else 3)
+        assert c.rates == RATES
+    assert {rate for c in planned for rate in c.rates} >= {3e-4, 1e-3, 3e-3, 1e-2}
+
+
+def test_all_that_claims_need_is_made_by_some_figure():
+    made = {
+        (c.task, c.network.name)
+        for name in figures.NAMES
+        for curves in figures.panels_of(name).values()
+        for c in curves
+    }
+    for statement in STATEMENTS:
+        assert set(statement.needs) <= made, statement.key
+        assert statement.figure in figures.NAMES
+    assert {s.key[0] for s in STATEMENTS} == set("12345678")
+
+
+def test_the_best_rate_has_the_lowest_cost_at_the_end_of_the_sweep(tmp_path):
+    planned = curve("xml", "lstm-128")
+    ends = {3e-4: 2.0, 1e-3: 1.0, 3e-3: 0.5, 1e-2: 0.1}
+    for rate, end in ends.items():
+        write_run(
+            planned,
+            tmp_path,
+            rate,
+            0,
+            lambda s, end=end: 9.0 if s <= 4000 else end,
+            planned.sweep_steps,
+            diverged=rate == 1e-2,
+        )
+    found = read_curve(tmp_path, planned)
+    assert found.rate == 3e-3
+    assert found.sweep_cost(1e-2) == np.inf
+    assert not found.finished
+    assert [job.config.learning_rate for job in seed_jobs(tmp_path, planned)] == [3e-3] * 3
+    assert [job.config.steps for job in seed_jobs(tmp_path, planned)] == [planned.steps] * 3
+
+
+def test_no_best_rate_before_the_sweep_is_whole(tmp_path):
+    planned = curve("xml", "lstm-128")
+    for rate in RATES[:3]:
+        write_run(planned, tmp_path, rate, 0, lambda s: 1.0, planned.sweep_steps)
+    write_run(planned, tmp_path, RATES[3], 0, lambda s: 0.1, planned.sweep_steps - 100)
+    assert read_curve(tmp_path, planned).rate is None
+    assert len(sweep_jobs(tmp_path, planned)) == 4
+
+
+def test_a_network_that_always_diverges_has_no_curve_and_stops_nothing(tmp_path):
+    planned = curve("xml", "lstm-128")
+    for rate in RATES:
+        write_run(planned, tmp_path, rate, 0, lambda s: 1.0, planned.sweep_steps, diverged=True)
+    assert seed_jobs(tmp_path, planned) == []
+    assert make_runs(tmp_path, [planned], local(1)) == []
+
+
+@pytest.mark.parametrize(
+    ("costs", "verdict"),
+    [
+        (((0.8,), (0.4,), (0.2,)), "holds"),
+        (((0.8,), (0.4,), (0.6,)), "fails"),
+        (((0.8,), (0.4,), (0.39,)), "undecided"),
+        (((0.8,), (0.3, 0.4, 0.5), (0.2, 0.2, 0.35)), "undecided"),
+    ],
+)
+def test_the_cost_falls_with_the_copies(tmp_path, costs, verdict):
+    for copies, seeds in zip((1, 4, 8), costs, strict=True):
+        write_curve(tmp_path, "xml", f"associative-lstm-{copies}", *seeds)
+    claim = statement("3a").judge(tmp_path)
+    assert claim.verdict == verdict
+    assert len(claim.runs) == 9
+
+
+def test_a_claim_is_undecided_while_runs_are_missing(tmp_path):
+    write_curve(tmp_path, "xml", "associative-lstm-1", 0.1)
+    claim = statement("3c").judge(tmp_path)
+    assert claim.verdict == "undecided"
+    assert "xml/lstm-128" in claim.measured
+
+
+def test_by_far_is_more_than_lower(tmp_path):
+    write_curve(tmp_path, "xml", "associative-lstm-1", 0.8)
+    write_curve(tmp_path, "xml", "lstm-128", 1.0)
+    assert statement("3c").judge(tmp_path).verdict == "fails"
+
+
+def test_unsolved_but_falling_is_undecided(tmp_path):
+    for copies in (4, 8):
+        write_curve(tmp_path, "assignment", f"associative-lstm-{copies}", 0.5)
+    assert statement("4a").judge(tmp_path).verdict == "fails"
+    falling = curve("assignment", "associative-lstm-8")
+    path = falling.folder(tmp_path, 1e-3, 0) / "log.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(x | {"cost": 5000 / (x["step"] + 1)}) + "\n" for x in lines))
+    for copies in (4, 8):
+        c = curve("assignment", f"associative-lstm-{copies}")
+        for seed in c.seeds:
+            target = c.folder(tmp_path, 1e-3, seed) / "log.jsonl"
+            target.write_text(path.read_text())
+    assert statement("4a").judge(tmp_path).verdict == "undecided"
+
+
+def test_slower_than_ever_seen_is_slow(tmp_path):
+    """A unitary RNN that solves the fixed and never the variable task within the run has slowed down enough."""
+    for network in ("unitary-rnn-256", "multiplicative-unitary-rnn-256"):
+        write_curve(tmp_path, "copy", network, 0.1)
+        write_curve(tmp_path, "copy-variable", network, 4.0)
+    assert statement("2a").judge(tmp_path).verdict == "holds"
+    write_curve(tmp_path, "copy", "associative-lstm-1", 0.1)
+    write_curve(tmp_path, "copy-variable", "associative-lstm-1", 4.0)
+    assert statement("2b").judge(tmp_path).verdict == "fails"
+
+
+def statement(key):
+    return next(s for s in STATEMENTS if s.key == key)
+
+
+def test_solved_is_when_the_mean_of_500_minibatches_is_below():
+    run = run_of([1.0] * 10 + [0.0] * 10)
+    assert measures.solved_at(run) == 1500  # the first five intervals without a one
+    assert measures.solved_at(run_of([1.0] * 20)) == np.inf
+    flicker = run_of([1.0] * 10 + [0.0] * 3 + [1.0] * 7)
+    assert measures.solved_at(flicker) == np.inf
+
+
+def test_roughness_counts_rises():
+    falling = run_of(2.0 ** -np.arange(50))
+    assert measures.roughness(falling) == 0
+    relapse = run_of([4.0] * 5 + [1.0] * 5 + [2.0] * 5 + [0.5] * 5)
+    assert measures.roughness(relapse) == pytest.approx(1 / 3)  # one octave up, three down in all
+    assert measures.roughness(run_of([1.0] * 20)) == np.inf
+
+
+def test_final_cost_is_of_the_last_tenth_up_to_where_curves_are_compared():
+    run = run_of(np.arange(1, 101))
+    assert measures.final_cost(run, 10_000) == pytest.approx(95.5)
+    assert measures.final_cost(run, 1000) == pytest.approx(10)
+    assert measures.final_cost(run, 20_000) == np.inf
+
+
+def test_every_figure_in_small(tmp_path, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "all", "--smoke", "--jobs", "2"]) == 0
+    for name in figures.NAMES:
+        folder = tmp_path / "runs/smoke/figures" / name
+        assert (folder / f"{name}.png").stat().st_size > 10_000
+        claims = read_claims(folder / "claims.json")
+        assert [claim.key for claim in claims] == [s.key for s in STATEMENTS if s.figure == name]
+        rows = list(csv.DictReader((folder / f"{name}.csv").read_text().splitlines()))
+        planned = [c for curves in figures.panels_of(name).values() for c in curves]
+        assert len(rows) == 2 * len(planned)  # two rates, one seed
+        assert not any("not_yet_run" in claim.numbers for claim in claims)
+    assert not (tmp_path / "results").exists()
+    capfd.readouterr()
+    assert main(["reproduce", "fig6", "--smoke"]) == 0  # nothing is left to do
+    assert "written: runs/smoke/figures/fig6/fig6.png" in capfd.readouterr().out
