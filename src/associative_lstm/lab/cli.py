@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import typer
 
-from associative_lstm.lab.commands import bench, capacity, demo, inspect, reproduce, runs, train
+from associative_lstm.lab.commands import bench, capacity, demo, inspect, reproduce, runs, sample, train
 from associative_lstm.lab.files import Interrupted, RunError, memory_lacked
 
 app = typer.Typer(
@@ -19,7 +19,7 @@ app = typer.Typer(
 app.command()(train.train)
 app.command()(train.resume)
 app.command("eval")(runs.evaluate)
-app.command()(runs.sample)
+app.command()(sample.sample)
 app.command()(runs.compare)
 app.command()(inspect.show)
 app.command()(inspect.info)

@@ -218,11 +218,14 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise ValueError(f"configuration {str(path)!r} is not valid TOML: {reason}") from error
 
 
-def task_of(config: Config, progress: Progress = lambda message: None) -> Task:
-    """The task that a complete configuration describes; ``progress`` hears of a download."""
+def task_of(config: Config, progress: Progress = lambda message: None, *, symbols_only: bool = False) -> Task:
+    """The task that a complete configuration describes; ``progress`` hears of a download.
+
+    ``symbols_only``: without Wikipedia's text, for those who only write.
+    """
     options: dict[str, Any] = {}
     if config.window is not None:
         options["window"] = config.window
     if config.task == "wikipedia":
-        options |= {"data": config.data, "progress": progress}
+        options |= {"data": config.data, "progress": progress, "symbols_only": symbols_only}
     return make_task(config.task, **options)

@@ -1,19 +1,23 @@
 """A trained network on fresh data: its cost with an interval, its predictions symbol by symbol, its own text."""
 
+import json
 import math
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from safetensors import safe_open
 from torch import Tensor
 
 from associative_lstm.lab.checkpoint import usable_checkpoints
-from associative_lstm.lab.config import Config, task_of
+from associative_lstm.lab.config import Config, complete, task_of
 from associative_lstm.lab.cost import cost_of
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.model import SequenceModel, build_model, load_weights
 from associative_lstm.lab.runlog import read_config
+from associative_lstm.lab.tasks import OnlineTask, Wikipedia
 from associative_lstm.lab.tasks.base import Batch, Task
 
 
@@ -26,13 +30,20 @@ class Trained(NamedTuple):
     step: int
 
 
-def load_trained(folder: str | Path) -> Trained:
-    """The network of the last good checkpoint of a run; the run may be going on."""
-    config = read_config(folder)
-    task = task_of(config)
+def load_trained(run: str | Path, *, symbols_only: bool = False) -> Trained:
+    """The network of a run, as its last good checkpoint has it (the run may be going on), or of exported weights.
+
+    Args:
+        run: the run's folder, or a ``model.safetensors``.
+        symbols_only: do without Wikipedia's text, which is not needed to write.
+    """
+    if Path(run).is_file():
+        return _load_exported(Path(run), symbols_only)
+    config = read_config(run)
+    task = task_of(config, symbols_only=symbols_only)
     model = build_model(config, task)
     damaged: dict[Path, str] = {}
-    for path, content in usable_checkpoints(Path(folder), damaged):
+    for path, content in usable_checkpoints(Path(run), damaged):
         try:
             load_weights(model, content["trainer"]["model"])
             step = int(content["trainer"]["step"])
@@ -43,7 +54,22 @@ def load_trained(folder: str | Path) -> Trained:
     if damaged:
         path, reason = next(iter(damaged.items()))
         raise RunError(f"no checkpoint can be used: {path} is damaged ({reason})")
-    raise RunError(f"{folder} has no checkpoint yet")
+    raise RunError(f"{run} has no checkpoint yet")
+
+
+def _load_exported(path: Path, symbols_only: bool) -> Trained:
+    try:
+        with safe_open(path, "pt") as file:
+            described = json.loads(file.metadata()["run"])
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+        config, step = complete(described["config"]), int(described["step"])
+        task = task_of(config, symbols_only=symbols_only)
+        model = build_model(config, task)
+        load_weights(model, weights)
+    except Exception as error:  # whatever a foreign file leads to
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise RunError(f"{path} is not a file of weights that a run has written ({reason})") from error
+    return Trained(config, task, model.eval(), step)
 
 
 class Evaluation(NamedTuple):
@@ -145,14 +171,42 @@ def predict(trained: Trained, *, seed: int, symbols: int) -> tuple[Batch, Tensor
 
 
 @torch.inference_mode()
-def write_text(trained: Trained, *, seed: int, length: int, prompt: str, temperature: float) -> bytes:
-    """Text drawn byte by byte from a network trained on bytes."""
+def write_text(
+    trained: Trained,
+    *,
+    seed: int,
+    length: int,
+    prompt: str,
+    temperature: float,
+    advance: Callable[[], None] = lambda: None,
+) -> Tensor:
+    r"""Draw ``length`` symbols after ``prompt``, each with probability :math:`\mathrm{softmax}(\mathrm{logits} / T)`.
+
+    T is the temperature; the state is carried on. An empty prompt is a line's end for Wikipedia, and for other tasks
+    whatever a lane of their own begins with.
+    """
+    task = trained.task
+    if not isinstance(task, Wikipedia | OnlineTask):
+        raise ValueError(f"task {task.name!r} is no text that could be continued")
     generator = torch.Generator().manual_seed(seed)
-    symbol = torch.tensor(list(prompt.encode() or b"\n")).unsqueeze(1)
-    written, state = [], None
+    if prompt or isinstance(task, Wikipedia):
+        symbols = torch.tensor(task.encode(prompt or "\n"), dtype=torch.int64)
+    else:
+        symbols = next(task.stream(1, seed, split="test")).inputs[:1, 0]
+    symbol, written, state = symbols.unsqueeze(1), [], None
     for _ in range(length):
         logits, state = trained.model(symbol, state)
-        probabilities = torch.softmax(logits[-1, 0] / temperature, dim=-1)
+        probabilities = torch.softmax(logits[-1, 0].double() / temperature, dim=-1)
         symbol = torch.multinomial(probabilities, 1, generator=generator).unsqueeze(1)
-        written.append(int(symbol))
-    return bytes(written)
+        written.append(symbol[0])
+        advance()
+    return torch.cat(written)
+
+
+def printable(text: str) -> str:
+    """The text with a replacement character for every one that could command a terminal.
+
+    >>> printable("to \\x1b[31mred\\x07, and a new line:\\n").replace("\ufffd", "?")
+    'to ?[31mred?, and a new line:\\n'
+    """
+    return "".join(c if c in "\n\t" or unicodedata.category(c)[0] != "C" else "\ufffd" for c in text)

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from associative_lstm.lab.commands import learning
 from associative_lstm.lab.commands.common import console, errors, progress_bar
+from associative_lstm.lab.commands.fig10 import fig10
 
 if TYPE_CHECKING:
     from associative_lstm.lab.experiments.claims import Outcome
@@ -86,6 +87,9 @@ def properties(
         folder = out or Path("results/properties")
         outcome = experiment.run(folder, images=images, seed=seed, warn=_warn, advance=advance)
     report(outcome)
+
+
+app.command()(fig10)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`alstm eval`, `alstm sample` and `alstm compare`: what has become of runs."""
+"""`alstm eval` and `alstm compare`: what has become of runs."""
 
 import json
 from collections.abc import Iterator
@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 from rich.box import SIMPLE
 from rich.table import Table
-from rich.text import Text
 
 from associative_lstm.lab.commands.common import console, progress_bar
 from associative_lstm.lab.files import RunError, write_atomically
@@ -55,33 +54,6 @@ def evaluate(
     content = result._asdict() | {"step": trained.step, "seed": seed, "lanes": lanes, "batches": batches}
     write_atomically(path, json.dumps(content, indent=2).encode() + b"\n")
     console.print(f"written: {path}")
-
-
-def sample(
-    run: Annotated[Path, _RUN],
-    length: Annotated[int, typer.Option(help="Symbols to show or to write.", min=1, max=100_000)] = 300,
-    prompt: Annotated[str, typer.Option(help="Wikipedia: what the text begins with.")] = "",
-    temperature: Annotated[float, typer.Option(help="Wikipedia: below 1 is more careful.", min=0.01)] = 1.0,
-    seed: Annotated[int, typer.Option(help="Decides the fresh data.", min=0)] = 0,
-) -> None:
-    """Show what a run's network predicts on fresh data, symbol by symbol; for Wikipedia, the text that it writes.
-
-    Example: alstm sample runs/assignment-associative-lstm-128-4-copies-seed-0
-    """
-    from associative_lstm.lab.evaluation import load_trained, predict, right_of, write_text
-    from associative_lstm.lab.pictures import bit_rows, predicted_lines
-
-    trained = load_trained(run)
-    if trained.task.name == "wikipedia":
-        text = write_text(trained, seed=seed, length=length, prompt=prompt, temperature=temperature)
-        console.print(Text(prompt, style="bold") + Text(text.decode("utf-8", "replace")))
-        return
-    batch, logits = predict(trained, seed=seed, symbols=length)
-    right, counted = right_of(trained.task, logits, batch)
-    show = bit_rows if trained.task.vocabulary is None else predicted_lines
-    for line in show(trained.task, batch, logits):
-        console.print(line)
-    console.print(f"right: {int(right.sum())} of {int(counted.sum())}")
 
 
 def compare(

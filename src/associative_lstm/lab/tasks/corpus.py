@@ -52,6 +52,24 @@ def find_corpus(
     return kept
 
 
+def keep_enwik8(path: str | os.PathLike[str], progress: Progress = lambda message: None) -> str | None:
+    """None if the file is enwik8, plain or packed; otherwise its absolute path.
+
+    None is how a configuration says enwik8, wherever it is: the run can then go on, or be repeated, on a machine
+    where the file lies somewhere else. The cache, where it is looked for, keeps a copy.
+    """
+    plain, kept = find_corpus(path, progress), cache_folder() / "enwik8"
+    with plain.open("rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != ENWIK8_SHA256:
+            return str(Path(path).resolve())
+    if not kept.is_file():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+            copy = Path(shutil.copyfile(plain, Path(folder) / "enwik8"))
+            os.replace(copy, kept)
+    return None
+
+
 def _unpack(source: Path, kept: Path, sha256: str | None = None) -> None:
     """Unpack ``source`` and move the result into place only when it is whole (and has the right hash)."""
     kept.parent.mkdir(parents=True, exist_ok=True)

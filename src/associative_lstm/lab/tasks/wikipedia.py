@@ -46,10 +46,15 @@ class Wikipedia(Task):
         data: str | os.PathLike[str] | None = None,
         window: int = 100,
         progress: Progress = lambda message: None,
+        *,
+        symbols_only: bool = False,
     ) -> None:
+        """``symbols_only``: to decode what a trained network writes, where the text need not be."""
         if window < 1:
             raise ValueError(f"window must be at least 1 symbol, got {window}")
         self.window = window
+        if symbols_only:
+            return
         self.path = find_corpus(data, progress)
         size = self.path.stat().st_size
         if size < 50:
@@ -76,6 +81,10 @@ class Wikipedia(Task):
     def read_test(self, *, lanes: int = 64, rank: int = 0, world_size: int = 1) -> "ReadThrough":
         """The whole test split, every byte of it predicted once; ``rank`` of ``world_size`` gets its lanes."""
         return ReadThrough(self._bytes, self._border, self.window, lanes, rank, world_size)
+
+    def encode(self, text: str) -> np.ndarray:
+        """The bytes of ``text``."""
+        return np.frombuffer(text.encode(), dtype=np.uint8)
 
     def decode(self, symbols: Tensor) -> str:
         return bytes(symbols.tolist()).decode("utf-8", "replace")

@@ -1,0 +1,290 @@
+"""Figure 10: the cost on Wikipedia's test text while networks of three layers are trained on the rest of it.
+
+As everywhere, a learning rate is chosen by a short sweep, the same for every network, and the run with the best one
+is made as long as the figure: :mod:`~associative_lstm.lab.experiments.learning.runs`. The rates are two, because a
+run of the sweep takes minutes.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from associative_lstm.lab.config import PRESETS, task_of
+from associative_lstm.lab.evaluation import load_trained, printable, write_text
+from associative_lstm.lab.experiments.claims import Claim, Outcome, judge, write_claims
+from associative_lstm.lab.experiments.drawing import markdown_table, save_figure, save_table, style
+from associative_lstm.lab.experiments.learning.curves import Curve, Network
+from associative_lstm.lab.experiments.learning.runs import CurveRuns, make_runs, read_curve
+from associative_lstm.lab.files import RunError, write_atomically
+from associative_lstm.lab.grid import Execute, Show
+from associative_lstm.lab.model import build_model, count_parameters
+from associative_lstm.lab.runlog import read_tests
+from associative_lstm.lab.tasks import Wikipedia
+
+RATES = (1e-3, 3e-3)
+SWEEP_STEPS = 2000
+TESTS_PER_PASS = 6
+
+COMPARABLE = 0.05
+"""Bits per character by which a network may be worse than another and still be called comparable: about what 3 % of
+the cost is, and less than most steps between neighbours in the table of :data:`PUBLISHED`. Fixed before the runs."""
+
+NETWORKS = (
+    Network("lstm-3x256", "LSTM, 3 x 256", PRESETS["wikipedia-lstm"]),
+    Network(
+        "associative-lstm-3x256-1",
+        "Associative LSTM, 3 x 256, 1 copy",
+        PRESETS["wikipedia-associative-lstm-1"],
+    ),
+    Network(
+        "associative-lstm-3x256-4",
+        "Associative LSTM, 3 x 256, 4 copies",
+        PRESETS["wikipedia-associative-lstm-4"],
+    ),
+)
+
+PUBLISHED = (
+    ("LSTM, 7 x 700", "Graves 2013, arXiv:1308.0850", 1.67),
+    ("Grid LSTM, 6 layers", "Kalchbrenner et al. 2015, arXiv:1507.01526", 1.47),
+    ("HyperLSTM", "Ha et al. 2016, arXiv:1609.09106", 1.34),
+    ("Hierarchical multiscale LSTM", "Chung et al. 2016, arXiv:1609.01704", 1.32),
+    ("Recurrent highway network, depth 10", "Zilly et al. 2016, arXiv:1607.03474", 1.27),
+    ("Multiplicative LSTM", "Krause et al. 2016, arXiv:1609.07959", 1.24),
+    ("Transformer-XL, 24 layers", "Dai et al. 2019, arXiv:1901.02860", 0.99),
+)
+"""What others report for enwik8, bits per character. Quoted from the papers named, not measured."""
+
+_SMOKE_TEXT = "".join(
+    f"<page>\n  <title>Page {k}</title>\n  <text>The number {k} follows {k - 1}.</text>\n</page>\n"
+    for k in range(1, 25)
+)
+_SMOKE = {"hidden_size": 8, "window": 10, "log_every": 1, "checkpoint_every": 5}
+
+
+def run(
+    out: Path,
+    runs: Path,
+    execute: Execute,
+    *,
+    data: str | None = None,
+    steps: int | None = None,
+    networks: Sequence[str] = (),
+    smoke: bool = False,
+    show: Show | None = None,
+) -> Outcome:
+    """Make what is missing of the runs, then draw and judge what there is.
+
+    Args:
+        out: the folder for the figure, its data and the verdicts.
+        runs: the folder of all runs; these are in ``wikipedia/NETWORK/lrRATE-seed0`` of it.
+        data: the text, None for enwik8.
+        steps: minibatches of every network, None for one pass over the training text.
+        networks: names out of :data:`NETWORKS` whose runs are to be made, all if empty; all are drawn.
+        smoke: tiny networks on a text of two thousand characters, to see that everything works.
+    """
+    if smoke:
+        data = str(_smoke_text(runs))
+    curves = curves_of(data, steps, smoke=smoke)
+    unknown = [name for name in networks if name not in [curve.network.name for curve in curves]]
+    if unknown:
+        known = ", ".join(curve.network.name for curve in curves)
+        raise ValueError(f"network must be one of {known}, got {unknown[0]!r}")
+    chosen = [curve for curve in curves if not networks or curve.network.name in networks]
+    failed = make_runs(runs, chosen, execute, show)
+    outcome = draw_and_judge(out, runs, curves, one_pass(data, smoke=smoke))
+    if failed:
+        raise RunError(f"{len(failed)} of the runs could not be made: {failed[0]}")
+    return outcome
+
+
+def curves_of(data: str | None, steps: int | None = None, *, smoke: bool = False) -> list[Curve]:
+    """The three curves: ``steps`` minibatches long, or one pass."""
+    whole = one_pass(data, smoke=smoke)
+    length = steps or whole
+    values: dict[str, Any] = {"test_every": max(whole // TESTS_PER_PASS, 1)} | (_SMOKE if smoke else {})
+    if data is not None:
+        values["data"] = data
+    sweep = min(4 if smoke else SWEEP_STEPS, length)
+    return [
+        Curve("wikipedia", dataclasses.replace(n, values=dict(n.values) | values), length, sweep, (0,), RATES)
+        for n in NETWORKS
+    ]
+
+
+def one_pass(data: str | None, *, smoke: bool = False) -> int:
+    """The minibatches in which the training text is read once: 96,000 for enwik8."""
+    window = _SMOKE["window"] if smoke else 100
+    return Wikipedia(data).length("train") // (Wikipedia.batch_size * window)
+
+
+def draw_and_judge(out: Path, runs: Path, curves: Sequence[Curve], whole: int) -> Outcome:
+    """The picture, the data behind it, a page of text, the verdicts, and what each finished network writes."""
+    found = [read_curve(runs, curve) for curve in curves]
+    rows = [row for curve in found for row in _rows(curve)]
+    if not rows:
+        raise RunError(f"there are no runs of figure 10 in {runs / 'wikipedia'} yet")
+    claims = judge_curves(found, runs, whole)
+    out.mkdir(parents=True, exist_ok=True)
+    write_atomically(out / "README.md", page(found, whole).encode())
+    written = [
+        save_figure(draw(found, whole), out / "fig10.png"),
+        save_table(out / "fig10.csv", rows),
+        write_claims(out / "claims.json", claims, minibatches_of_a_pass=whole, rates=RATES, seed=0),
+        out / "README.md",
+        *(path for curve in found if (path := _write_sample(out, curve, whole)) is not None),
+    ]
+    return Outcome(written, claims)
+
+
+def final_cost(found: CurveRuns, whole: int) -> float | None:
+    """The last cost on the test text within the first pass, if the network has been trained so long."""
+    if not found.runs or found.runs[0].steps < whole:
+        return None
+    within = [test["cost"] for test in read_tests(found.runs[0].folder) if test["step"] <= whole]
+    return within[-1] if within else None
+
+
+def judge_curves(found: Sequence[CurveRuns], runs: Path, whole: int) -> list[Claim]:
+    """The paper's one sentence about the figure, for each number of copies."""
+    lstm, *associative = found
+    claims = []
+    for key, curve in zip(("10a", "10b"), associative, strict=True):
+        copies = curve.curve.network.values["copies"]
+        name = "1 copy" if copies == 1 else f"{copies} copies"
+        costs = final_cost(lstm, whole), final_cost(curve, whole)
+        numbers: dict[str, float | str] = {}
+        verdict = None
+        if costs[0] is None or costs[1] is None:
+            missing = [c.curve.network.name for c in (lstm, curve) if final_cost(c, whole) is None]
+            numbers["not_yet_run"] = ", ".join(missing)
+        else:
+            verdict = costs[1] <= costs[0] + COMPARABLE
+            numbers = {"lstm": costs[0], "associative_lstm": costs[1], "difference": costs[1] - costs[0]}
+        claim = judge(
+            f"The Associative LSTM with {name} performs comparably to the LSTM on Wikipedia.",
+            f"after one pass its cost on the test text is at most {COMPARABLE} bits per character above the LSTM's",
+            verdict,
+            **numbers,
+        )
+        behind = [r.folder.relative_to(runs).as_posix() for c in (lstm, curve) for r in c.runs]
+        claims.append(dataclasses.replace(claim, key=key, runs=behind))
+    return claims
+
+
+def _rows(found: CurveRuns) -> list[dict[str, object]]:
+    """The test costs, and the training costs in means over hundredths of the curve, so that the table stays small."""
+    if not found.runs:
+        return []
+    run, name = found.runs[0], found.curve.network.name
+    step, cost = _thinned(run.step, run.cost, found.curve.steps)
+    rows = [
+        {"network": name, "text": "train", "step": int(s), "cost": float(c)}
+        for s, c in zip(step, cost, strict=True)
+    ]
+    return rows + [
+        {"network": name, "text": "test", "step": test["step"], "cost": test["cost"]}
+        for test in read_tests(run.folder)
+    ]
+
+
+def _thinned(step: np.ndarray, cost: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Means of the cost over up to a hundred stretches, each at its last step."""
+    width = max(steps // 100, 1)
+    stretch = (step - 1) // width
+    ends = np.flatnonzero(np.diff(stretch, append=stretch[-1:] + 1))
+    means = [part.mean() for part in np.split(cost, ends + 1) if len(part)]
+    return step[ends], np.array(means)
+
+
+def draw(found: Sequence[CurveRuns], whole: int) -> Figure:
+    """Test cost (points) and training cost (thin) against the share of the training text that has been read."""
+    with style():
+        figure = Figure((8.5, 5.0), layout="constrained")
+        axes = figure.subplots()
+        lowest, highest = np.inf, 0.0
+        for curve in found:
+            if not curve.runs:
+                continue
+            run = curve.runs[0]
+            step, cost = _thinned(run.step, run.cost, curve.curve.steps)
+            (line,) = axes.plot(step / whole, cost, linewidth=0.9, alpha=0.6)
+            tests = read_tests(run.folder)
+            x, y = [t["step"] / whole for t in tests], [t["cost"] for t in tests]
+            label = f"{curve.curve.network.label}, rate {curve.rate:g}"
+            axes.plot(x, y, "o-", color=line.get_color(), label=label)
+            late = [*cost[step > whole / 20], *y]
+            lowest, highest = min([lowest, *late]), max([highest, *late])
+        if highest:
+            axes.set_ylim(lowest - 0.05, highest + 0.05)  # the first steps, from 8 bits, would dwarf the rest
+        axes.set(xlabel="passes over the training text", ylabel="bits per character", xlim=(0, None))
+        axes.legend(loc="upper right")
+        figure.suptitle("Figure 10: English Wikipedia", x=0.01, ha="left", fontsize=14)
+        note = "points: the whole test text; thin: training, on text not read before in the first pass"
+        figure.supxlabel(note, x=0.01, ha="left", fontsize=11, color="0.35")
+    return figure
+
+
+def page(found: Sequence[CurveRuns], whole: int) -> str:
+    """What was measured, what others report, and why these networks' costs are higher."""
+    measured = []
+    for curve in found:
+        cost = final_cost(curve, whole)
+        config = curve.curve.config(RATES[0], 0, curve.curve.steps)
+        parameters = count_parameters(build_model(config, task_of(config)))
+        so_far = f"{curve.runs[0].steps:,}" if curve.runs else "0"
+        rate = "" if curve.rate is None else f"{curve.rate:g}"
+        shown = "not yet" if cost is None else f"{cost:.3f}"
+        measured.append([curve.curve.network.label, f"{parameters:,}", rate, so_far, shown])
+    table = markdown_table(
+        ["network", "parameters", "learning rate", "minibatches", "after one pass"], measured
+    )
+    others = markdown_table(
+        ["network", "from", "bits per character"], [[n, f, f"{c:.2f}"] for n, f, c in PUBLISHED]
+    )
+    return f"""# Figure 10: English Wikipedia
+
+Bits per character on the whole test text, the last 4 % of the file, every character predicted once with the state
+carried through. Three layers of 256, minibatches of 10, windows of 100, Adam, no dropout, one pass ({whole:,}
+minibatches), so that every character of the training text is seen once. The learning rate is the better of
+{" and ".join(f"{rate:g}" for rate in RATES)} after {SWEEP_STEPS:,} minibatches, for every network alike. One seed.
+
+{table}
+
+## What others reach on enwik8
+
+Quoted from the papers named, not measured here. Graves splits the file as it is split here; most of the others train
+on the first 90 million characters and test on the last 5.
+
+{others}
+
+The networks of figure 10 are not meant to compete with these. The paper keeps them small to compare two architectures
+in reasonable time: less than two million parameters, where the others have from about 17 million to 277 million. They
+see the text once, the others several times, most of them with some regularisation. What the figure can show is the
+difference between its curves.
+"""
+
+
+def _write_sample(out: Path, found: CurveRuns, whole: int) -> Path | None:
+    """Text from a network that has been trained for a pass, if its weights are still in the run's folder."""
+    if final_cost(found, whole) is None:
+        return None
+    try:
+        trained = load_trained(found.runs[0].folder, symbols_only=True)
+    except RunError:  # committed logs come without weights: the text beside them stays
+        return None
+    prompt = "'''"
+    symbols = write_text(trained, seed=0, length=400, prompt=prompt, temperature=1.0)
+    path = out / f"sample-{found.curve.network.name}.txt"
+    write_atomically(path, f"{prompt}{printable(trained.task.decode(symbols))}\n".encode())
+    return path
+
+
+def _smoke_text(runs: Path) -> Path:
+    path = runs.resolve() / "text"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, _SMOKE_TEXT.encode())
+    return path

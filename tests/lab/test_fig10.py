@@ -1,0 +1,117 @@
+"""Figure 10: its runs in a tiny form, its verdicts, and the text it is about."""
+
+import dataclasses
+import gzip
+import hashlib
+import json
+
+import pytest
+
+from associative_lstm.lab import cli
+from associative_lstm.lab.experiments import fig10
+from associative_lstm.lab.experiments.claims import read_claims
+from associative_lstm.lab.experiments.learning.runs import read_curve
+from associative_lstm.lab.files import RunError
+from associative_lstm.lab.grid import local
+from associative_lstm.lab.runlog import read_config, read_log, read_tests
+from associative_lstm.lab.tasks import corpus
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fig10")
+    outcome = fig10.run(folder / "out", folder / "runs", local(1), smoke=True)
+    return folder, outcome
+
+
+def test_it_sweeps_trains_one_pass_tests_draws_and_judges(smoke):
+    folder, outcome = smoke
+    whole = fig10.one_pass(str(folder / "runs" / "text"), smoke=True)
+    for network in fig10.NETWORKS:
+        rates = sorted((folder / "runs" / "wikipedia" / network.name).iterdir())
+        assert [rate.name for rate in rates] == ["lr0.001-seed0", "lr0.003-seed0"]
+        lengths = sorted(read_log(rate)[-1]["step"] for rate in rates)
+        assert lengths == [4, whole]
+        [long] = [rate for rate in rates if read_log(rate)[-1]["step"] == whole]
+        assert len(read_tests(long)) >= 6
+        assert read_config(long).layers == 3
+        assert (folder / "out" / f"sample-{network.name}.txt").stat().st_size > 100
+    assert all(path.stat().st_size for path in outcome.written)
+    assert [claim.verdict == "undecided" for claim in outcome.claims] == [False, False]
+    assert read_claims(folder / "out" / "claims.json")[0].runs[0].startswith("wikipedia/lstm-3x256/lr0.00")
+    assert "1.67" in (folder / "out" / "README.md").read_text()
+
+
+def test_a_second_time_nothing_is_trained_and_everything_is_the_same(smoke):
+    folder, outcome = smoke
+    before = {path: path.read_bytes() for path in outcome.written}
+    times = {path: path.stat().st_mtime_ns for path in (folder / "runs").rglob("*.jsonl")}
+    fig10.run(folder / "out", folder / "runs", local(1), smoke=True)
+    assert {path: path.read_bytes() for path in before} == before
+    assert {path: path.stat().st_mtime_ns for path in times} == times
+
+
+def test_it_is_comparable_up_to_a_twentieth_of_a_bit_and_undecided_before_the_pass_is_over(
+    smoke, monkeypatch
+):
+    folder, _ = smoke
+    curves = fig10.curves_of(str(folder / "runs" / "text"), smoke=True)
+    found = [read_curve(folder / "runs", curve) for curve in curves]
+    whole = curves[0].steps
+    costs = {"lstm-3x256": 1.8, "associative-lstm-3x256-1": 1.849, "associative-lstm-3x256-4": 1.851}
+    with monkeypatch.context() as patch:
+        patch.setattr(fig10, "final_cost", lambda curve, whole: costs[curve.curve.network.name])
+        claims = fig10.judge_curves(found, folder / "runs", whole)
+    assert [claim.verdict for claim in claims] == ["holds", "fails"]
+    assert claims[0].numbers["difference"] == pytest.approx(0.049)
+    longer = fig10.judge_curves(found, folder / "runs", whole + 1)
+    assert [claim.verdict for claim in longer] == ["undecided", "undecided"]
+    without = [dataclasses.replace(found[0], runs=[]), *found[1:]]
+    assert fig10.judge_curves(without, folder / "runs", whole)[0].numbers == {"not_yet_run": "lstm-3x256"}
+
+
+def test_every_network_is_treated_alike():
+    one, *others = (dataclasses.replace(n, values={}) for n in fig10.NETWORKS)
+    assert len({n.name for n in (one, *others)}) == 3
+    for network in fig10.NETWORKS:
+        assert network.values["hidden_size"] == 256
+        assert network.values["layers"] == 3
+        assert not {"learning_rate", "batch_size", "window", "steps"} & set(network.values)
+
+
+def test_unknown_networks_and_missing_runs_are_one_sentence(tmp_path):
+    with pytest.raises(ValueError, match=r"network must be one of lstm-3x256, .*got 'lstm'"):
+        fig10.run(tmp_path / "out", tmp_path / "runs", local(1), networks=["lstm"], smoke=True)
+    text = tmp_path / "text"
+    text.write_bytes(bytes(2000))
+    with pytest.raises(RunError, match="there are no runs of figure 10 in"):
+        fig10.draw_and_judge(tmp_path / "out", tmp_path / "runs", fig10.curves_of(str(text)), 1)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command_makes_chosen_networks_and_writes_what_there_is(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    arguments = ["reproduce", "fig10", "--smoke", "--jobs", "1", "--steps", "5", "--network", "lstm-3x256"]
+    assert cli.main(arguments) == 0
+    out = capsys.readouterr().out
+    assert out.count("undecided") == 2
+    assert "written: smoke/fig10/fig10.png" in out
+    assert [path.name for path in (tmp_path / "smoke/runs/wikipedia").iterdir()] == ["lstm-3x256"]
+    claims = json.loads((tmp_path / "smoke/fig10/claims.json").read_text())["claims"]
+    assert claims[0]["numbers"] == {"not_yet_run": "lstm-3x256, associative-lstm-3x256-1"}
+
+
+def test_enwik8_is_known_by_its_content_and_kept_where_every_run_finds_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    text = b"a text " * 30
+    packed = tmp_path / "e.gz"
+    packed.write_bytes(gzip.compress(text))
+    assert corpus.keep_enwik8(packed) == str(packed)
+    monkeypatch.setattr(corpus, "ENWIK8_SHA256", hashlib.sha256(text).hexdigest())
+    for _ in range(2):
+        assert corpus.keep_enwik8(packed) is None
+        assert corpus.find_corpus(None).read_bytes() == text
+    assert {path.name for path in corpus.cache_folder().iterdir()} == {
+        "enwik8",
+        corpus.find_corpus(packed).name,
+    }
