@@ -13,7 +13,14 @@ from associative_lstm.lab.experiments.claims import read_claims
 from associative_lstm.lab.experiments.learning import figures, measures
 from associative_lstm.lab.experiments.learning.claims import STATEMENTS
 from associative_lstm.lab.experiments.learning.curves import LARGE, NETWORKS, RATES, curve
-from associative_lstm.lab.experiments.learning.runs import Run, make_runs, read_curve, seed_jobs, sweep_jobs
+from associative_lstm.lab.experiments.learning.runs import (
+    Run,
+    beyond_jobs,
+    make_runs,
+    read_curve,
+    seed_jobs,
+    sweep_jobs,
+)
 from associative_lstm.lab.grid import DIVERGED, local
 from associative_lstm.lab.model import build_model, count_parameters
 
@@ -101,6 +108,18 @@ def test_the_best_rate_has_the_lowest_cost_at_the_end_of_the_sweep(tmp_path):
     assert not found.finished
     assert [job.config.learning_rate for job in seed_jobs(tmp_path, planned)] == [3e-3] * 3
     assert [job.config.steps for job in seed_jobs(tmp_path, planned)] == [planned.steps] * 3
+
+
+def test_where_the_last_rate_is_best_the_next_one_is_tried(tmp_path):
+    planned = curve("xml", "lstm-128")
+    for rate in RATES:
+        write_run(planned, tmp_path, rate, 0, lambda s, rate=rate: 0.01 / rate, planned.sweep_steps)
+    assert read_curve(tmp_path, planned).rate is None
+    (job,) = beyond_jobs(tmp_path, planned)
+    assert job.config.learning_rate == 3e-2
+    write_run(planned, tmp_path, 3e-2, 0, lambda s: 2.0, planned.sweep_steps)
+    assert read_curve(tmp_path, planned).rate == 1e-2
+    assert len(read_curve(tmp_path, planned).sweep) == 5
 
 
 def test_no_best_rate_before_the_sweep_is_whole(tmp_path):

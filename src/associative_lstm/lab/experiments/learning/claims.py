@@ -261,10 +261,10 @@ STATEMENTS: tuple[Statement, ...] = (
         "7a",
         "fig6",
         "A well-tuned LSTM of the same size does not close the gap.",
-        "on XML and assignment (4 copies) and arithmetic (1 copy), each network at its best of four rates, "
-        f"the LSTM of 128 stays behind: {_LOWER}",
-        [(task, n) for task, ours in GAPS.items() for n in (ours, "lstm-128")],
-        gap("lstm-128"),
+        "on XML and assignment (4 copies) and arithmetic (1 copy), each network at the best rate of the same sweep, "
+        f"the LSTM of 128 stays behind with either forget bias: {_LOWER}",
+        [(task, n) for task, ours in GAPS.items() for n in (ours, "lstm-128", "lstm-128-forget-1")],
+        gap("lstm-128", "lstm-128-forget-1"),
     ),
     Statement(
         "7b",

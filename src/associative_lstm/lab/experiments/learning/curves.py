@@ -1,8 +1,9 @@
 """Figures 3 to 9 and 11 to 13: which networks learn which task, for how long, and where their runs are kept.
 
 Every curve, a network on a task, is treated alike. Each learning rate of ``RATES`` is trained for ``sweep_steps``
-minibatches with the first seed. The one with the lowest mean cost over the last fifth of them is the curve's: its
-run is made as long as the curve (``steps``), and the other seeds are trained with it.
+minibatches with the first seed; if the first or the last of them is best, the next one beyond (``BEYOND``) too. The
+one with the lowest mean cost over the last fifth of the minibatches is the curve's: its run is made as long as the
+curve (``steps``), and the other seeds are trained with it.
 """
 
 import dataclasses
@@ -15,6 +16,7 @@ from typing import Any
 from associative_lstm.lab.config import PRESETS, Config, complete
 
 RATES = (3e-4, 1e-3, 3e-3, 1e-2)
+BEYOND = {RATES[0]: 1e-4, RATES[-1]: 3e-2}
 SEEDS = (0, 1, 2)
 """The seeds of a network with at most 200,000 parameters; a larger one has the first alone."""
 
@@ -141,7 +143,7 @@ class Figure:
 
 
 _ASSOCIATIVE = ("associative-lstm-1", "associative-lstm-4", "associative-lstm-8")
-_ONLINE = ("lstm-128", "lstm-512", *_ASSOCIATIVE)
+_ONLINE = ("lstm-128", "lstm-128-forget-1", "lstm-512", *_ASSOCIATIVE)
 _HEADS = ("associative-lstm-3-heads-1", "associative-lstm-3-heads-4", "associative-lstm-3-heads-8")
 _COPY = (
     "lstm-128",

@@ -1,5 +1,6 @@
 """How the claims about learning are decided: each function takes finished curves and gives verdict and numbers."""
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -177,20 +178,20 @@ def steadier(found: Found) -> tuple[bool | None, Numbers]:
 GAPS = {"xml": "associative-lstm-4", "assignment": "associative-lstm-4", "arithmetic": "associative-lstm-1"}
 
 
-def gap(lstm: str) -> Decide:
-    """On every online task the tuned LSTM stays behind; and how far, rate by rate of the sweep."""
+def gap(*lstms: str) -> Decide:
+    """On every online task all the tuned LSTMs stay behind; and how far."""
 
     def decide(found: Found) -> tuple[bool | None, Numbers]:
         verdicts: list[bool | None] = []
         numbers: Numbers = {}
-        for task, ours in GAPS.items():
-            first, second = found[task, ours], found[task, lstm]
+        for task, lstm in itertools.product(GAPS, lstms):
+            first, second = found[task, GAPS[task]], found[task, lstm]
             until = _until(first, second)
             a, b = _costs(first, until), _costs(second, until)
             verdicts.append(beats(a, b))
             numbers[f"{task}: {first.curve.network.label}"] = f"{spread(a)} at rate {first.rate:g}"
             numbers[f"{task}: {second.curve.network.label}"] = f"{spread(b)} at rate {second.rate:g}"
-            numbers[f"{task}: ratio"] = _ratio(a, b)
+            numbers[f"{task}: {second.curve.network.label} over the Associative LSTM"] = _ratio(a, b)
         return both(*verdicts), numbers
 
     return decide

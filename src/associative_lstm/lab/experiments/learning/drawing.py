@@ -51,7 +51,7 @@ def values_of(run: Run) -> np.ndarray:
 def draw_figure(title: str, curves: Sequence[CurveRuns]) -> Picture:
     """Mean over seeds, averaged over 500 minibatches, with the range of the seeds; linear beside logarithmic."""
     with style():
-        picture = Picture((11, 4.6), layout="constrained")
+        picture = Picture((10.5, 5.6), layout="constrained")
         left, right = picture.subplots(1, 2)
         for axes in (left, right):
             for c in curves:
@@ -60,11 +60,13 @@ def draw_figure(title: str, curves: Sequence[CurveRuns]) -> Picture:
         top = max((float(values_of(run)[5:].max(initial=0)) for c in curves for run in c.runs), default=0.0)
         left.set_ylim(0, top or 1)
         right.set_yscale("log")
-        picture.legend(*left.get_legend_handles_labels(), loc="outside right upper", fontsize=10)
+        picture.legend(*left.get_legend_handles_labels(), loc="outside lower left", fontsize=10, ncols=2)
         picture.suptitle(title, x=0.01, ha="left", fontsize=14)
         seeds = max((len(c.runs) for c in curves), default=0)
-        note = f"mean and range of up to {seeds} seeds; each network at its best learning rate of the sweep"
-        picture.supxlabel(note, x=0.01, ha="left", fontsize=11, color="0.35")
+        left.set_title(f"mean and range of up to {seeds} seeds", loc="left", fontsize=11, color="0.35")
+        right.set_title(
+            "the same, logarithmic; every network at its best rate", loc="left", fontsize=11, color="0.35"
+        )
     return picture
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from associative_lstm.lab.config import Config
-from associative_lstm.lab.experiments.learning.curves import Curve
+from associative_lstm.lab.experiments.learning.curves import BEYOND, Curve
 from associative_lstm.lab.grid import DIVERGED, Execute, Job, Show, is_finished, run_grid
 from associative_lstm.lab.runlog import read_config, read_log
 
@@ -73,7 +73,7 @@ class CurveRuns:
 
     def sweep_cost(self, rate: float) -> float:
         """What the rates are compared by; infinite for a run that diverged before the end of the sweep."""
-        return self.sweep[rate].last(SHARE, until=self.curve.sweep_steps)
+        return _sweep_cost(self.sweep[rate], self.curve)
 
 
 SHARE = 0.2
@@ -81,15 +81,15 @@ SHARE = 0.2
 
 def read_curve(runs: Path, curve: Curve) -> CurveRuns:
     """What there is of a curve under the folder ``runs``; nothing need be finished."""
-    first, *others = curve.seeds
-    sweep = {rate: read_run(f) for rate in curve.rates if _is_run(f := curve.folder(runs, rate, first))}
+    jobs = [*sweep_jobs(runs, curve), *beyond_jobs(runs, curve)]
+    sweep = {job.config.learning_rate: read_run(job.folder) for job in jobs if _is_run(job.folder)}
     found = CurveRuns(curve, sweep, None, [])
-    if not all(is_finished(job) for job in sweep_jobs(runs, curve)):
+    if not all(is_finished(job) for job in jobs):
         return found
     best = min(sweep, key=found.sweep_cost)
     if not np.isfinite(found.sweep_cost(best)):
         return found
-    folders = [curve.folder(runs, best, seed) for seed in others]
+    folders = [curve.folder(runs, best, seed) for seed in curve.seeds[1:]]
     return CurveRuns(curve, sweep, best, [sweep[best], *(read_run(f) for f in folders if _is_run(f))])
 
 
@@ -99,11 +99,26 @@ def _is_run(folder: Path) -> bool:
 
 def sweep_jobs(runs: Path, curve: Curve) -> list[Job]:
     """The first seed with every rate."""
+    return [_sweep_job(runs, curve, rate) for rate in curve.rates]
+
+
+def _sweep_job(runs: Path, curve: Curve, rate: float) -> Job:
     seed = curve.seeds[0]
-    return [
-        Job(curve.config(rate, seed, curve.sweep_steps), curve.folder(runs, rate, seed))
-        for rate in curve.rates
-    ]
+    return Job(curve.config(rate, seed, curve.sweep_steps), curve.folder(runs, rate, seed))
+
+
+def beyond_jobs(runs: Path, curve: Curve) -> list[Job]:
+    """The first seed with the rate beyond the sweep, if a finished sweep has its best rate at that end."""
+    jobs = sweep_jobs(runs, curve)
+    if not all(is_finished(job) for job in jobs):
+        return []
+    costs = {job.config.learning_rate: _sweep_cost(read_run(job.folder), curve) for job in jobs}
+    best = min(costs, key=costs.__getitem__)
+    return [_sweep_job(runs, curve, BEYOND[best])] if best in BEYOND and np.isfinite(costs[best]) else []
+
+
+def _sweep_cost(run: Run, curve: Curve) -> float:
+    return run.last(SHARE, until=curve.sweep_steps)
 
 
 def seed_jobs(runs: Path, curve: Curve) -> list[Job]:
@@ -119,7 +134,9 @@ def seed_jobs(runs: Path, curve: Curve) -> list[Job]:
 def make_runs(
     runs: Path, curves: Iterable[Curve], execute: Execute, show: Show | None = None
 ) -> Sequence[str]:
-    """Make what is missing of the curves: first all the sweeps, then all the seeds. Why any could not be made."""
+    """Make what is missing of the curves: sweeps, rates beyond, seeds. Why any could not be made."""
     unique = list(dict.fromkeys(curves))
-    failed = run_grid([job for curve in unique for job in sweep_jobs(runs, curve)], execute, show)
-    return failed + run_grid([job for curve in unique for job in seed_jobs(runs, curve)], execute, show)
+    failed: list[str] = []
+    for wave in (sweep_jobs, beyond_jobs, seed_jobs):  # each decided by the runs of the one before
+        failed += run_grid([job for curve in unique for job in wave(runs, curve)], execute, show)
+    return failed
