@@ -80,33 +80,6 @@ def live_line(label: str, steps: int) -> Iterator[Callable[[Any], None]]:
 
 
 @contextmanager
-def grid_line(label: str) -> Iterator[Callable[[Any], None]]:
-    """A function that shows where a grid of runs is: in one live line, elsewhere now and then a line."""
-    columns = (
-        TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("minibatch {task.completed:,}/{task.total:,}"),
-        TextColumn("{task.fields[runs]}"),
-        TextColumn("{task.fields[left]}"),
-    )
-    with Progress(*columns, console=errors, disable=not errors.is_terminal) as progress:
-        line = progress.add_task(label, total=1, runs="", left="")
-        due = time.monotonic() + 2.0
-
-        def show(p: Any) -> None:
-            nonlocal due
-            runs = f"run {p.runs_done}/{p.runs}"
-            left = "" if p.seconds_left is None else f"{p.seconds_left:,.0f} s left"
-            progress.update(line, completed=p.steps_done, total=p.steps, runs=runs, left=left)
-            if not errors.is_terminal and time.monotonic() >= due:
-                due = time.monotonic() + 60.0
-                message = f"{label}: {runs}, minibatch {p.steps_done:,}/{p.steps:,}, {left}"
-                print(message.rstrip(", "), file=sys.stderr, flush=True)
-
-        yield show
-
-
-@contextmanager
 def progress_bar(label: str, total: int) -> Iterator[Callable[[], None]]:
     """A function to be called once per piece of work done."""
     columns = (

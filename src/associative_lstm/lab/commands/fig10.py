@@ -1,12 +1,12 @@
 """`alstm reproduce fig10`: Wikipedia."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from associative_lstm.lab.commands.common import errors, grid_line
+from associative_lstm.lab.commands.common import errors
+from associative_lstm.lab.commands.learning import Jobs, Smoke, grid_line
 
 
 def fig10(
@@ -19,22 +19,20 @@ def fig10(
     network: Annotated[
         list[str] | None, typer.Option(help="Make the runs of this network only; may be repeated.")
     ] = None,
-    jobs: Annotated[int | None, typer.Option(help="Runs at a time (default: one per core).", min=1)] = None,
+    jobs: Jobs = 1,
     runs: Annotated[
         Path | None,
         typer.Option(help="The folder of all runs; what is in it goes on (default: results/runs)."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The folder to write to (default: results/fig10).")] = None,
-    smoke: Annotated[
-        bool, typer.Option("--smoke", help="Tiny networks on a tiny text, in smoke/: to see that it works.")
-    ] = False,
+    smoke: Smoke = False,
     seed: Annotated[int, typer.Option(help="The figure has one seed, 0.", min=0, max=0)] = 0,
 ) -> None:
     """Train an LSTM and Associative LSTMs of three layers on Wikipedia; the cost on its test text over training.
 
     Hours per network. It may be stopped at any time: the same command goes on.
 
-    Example: alstm reproduce fig10 --data enwik8.gz --network lstm-3x256 --jobs 1
+    Example: alstm reproduce fig10 --data enwik8.gz --jobs 2
     """
     from associative_lstm.lab.commands.reproduce import report
     from associative_lstm.lab.experiments import fig10 as experiment
@@ -44,10 +42,10 @@ def fig10(
     def say(message: str) -> None:
         errors.print(message, highlight=False, markup=False)
 
-    base = Path("smoke" if smoke else "results")
-    runs, out = runs or base / "runs", out or base / "fig10"
+    runs = runs or Path("runs/smoke" if smoke else "results/runs")
+    out = out or Path("runs/smoke/figures/fig10" if smoke else "results/fig10")
     text = None if data is None or smoke else keep_enwik8(data, say)
-    execute = local(jobs or os.cpu_count() or 1)
+    execute = local(jobs)
     with grid_line("figure 10") as show:
         outcome = experiment.run(
             out, runs, execute, data=text, steps=steps, networks=network or [], smoke=smoke, show=show
