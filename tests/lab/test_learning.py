@@ -228,7 +228,9 @@ def test_every_figure_in_small(tmp_path, capfd, monkeypatch):
     assert main(["reproduce", "all", "--smoke", "--jobs", "2"]) == 0
     for name in figures.NAMES:
         folder = tmp_path / "runs/smoke/figures" / name
-        assert (folder / f"{name}.png").stat().st_size > 10_000
+        pictures = list(folder.glob("*.png"))
+        assert len(pictures) == 2 * len(figures.panels_of(name))
+        assert all(picture.stat().st_size > 10_000 for picture in pictures)
         claims = read_claims(folder / "claims.json")
         assert [claim.key for claim in claims] == [s.key for s in STATEMENTS if s.figure == name]
         rows = list(csv.DictReader((folder / f"{name}.csv").read_text().splitlines()))

@@ -1,10 +1,12 @@
 """The pictures of the learning curves: a figure of the paper, and the whole sweep behind it."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
+from matplotlib.ticker import MaxNLocator
 
 from associative_lstm.lab.colours import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from associative_lstm.lab.experiments.drawing import style
@@ -57,10 +59,12 @@ def draw_figure(title: str, curves: Sequence[CurveRuns]) -> Picture:
             for c in curves:
                 _draw_curve(axes, c)
             axes.set(xlabel="minibatches", ylabel=axis_label(curves[0].curve.task), xlim=(0, None))
+            axes.xaxis.set_major_locator(MaxNLocator(5))
+            axes.xaxis.set_major_formatter("{x:,.0f}")
         top = max((float(values_of(run)[5:].max(initial=0)) for c in curves for run in c.runs), default=0.0)
         left.set_ylim(0, top or 1)
         right.set_yscale("log")
-        picture.legend(*left.get_legend_handles_labels(), loc="outside lower left", fontsize=10, ncols=2)
+        _legend(picture, left, loc="outside lower left", ncols=2)
         picture.suptitle(title, x=0.01, ha="left", fontsize=14)
         seeds = max((len(c.runs) for c in curves), default=0)
         left.set_title(f"mean and range of up to {seeds} seeds", loc="left", fontsize=11, color="0.35")
@@ -68,6 +72,14 @@ def draw_figure(title: str, curves: Sequence[CurveRuns]) -> Picture:
             "the same, logarithmic; every network at its best rate", loc="left", fontsize=11, color="0.35"
         )
     return picture
+
+
+def _legend(picture: Picture, axes: Axes, **where: Any) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        picture.legend(handles, labels, fontsize=10, **where)
+    else:
+        axes.text(0.5, 0.5, "no runs yet", transform=axes.transAxes, ha="center", color="0.35")
 
 
 def _draw_curve(axes: Axes, c: CurveRuns) -> None:
@@ -106,7 +118,7 @@ def draw_sweep(title: str, curves: Sequence[CurveRuns]) -> Picture:
                 axes.plot([c.rate] * len(ends), ends, "x", color=colour, markersize=7)
         unit = "bits per sequence" if TASKS[curves[0].curve.task].episodic else "bits per scored symbol"
         axes.set(xscale="log", yscale="log", xlabel="learning rate", ylabel=unit)
-        picture.legend(loc="outside right upper", fontsize=10)
+        _legend(picture, axes, loc="outside right upper")
         picture.suptitle(f"{title}: the sweep of learning rates", x=0.01, ha="left", fontsize=14)
         note = "dots: end of the sweep, first seed; crosses: end of the run, every seed, best rate"
         picture.supxlabel(note, x=0.01, ha="left", fontsize=11, color="0.35")

@@ -60,9 +60,10 @@ def draw(name: str, out: Path, runs: Path, prepare: Prepare = lambda curve: curv
     """Pictures, table and verdicts of a figure from what there is of its runs."""
     out.mkdir(parents=True, exist_ok=True)
     written, rows = [], []
-    for number, (title, planned) in enumerate(panels_of(name).items()):
+    panels = panels_of(name)
+    for title, planned in panels.items():
         curves = [read_curve(runs, prepare(c)) for c in planned]
-        stem = name if number == 0 else f"{name}-{planned[0].task}"
+        stem = name if len(panels) == 1 else f"{name}-{planned[0].task}"
         written.append(save_figure(draw_figure(title, curves), out / f"{stem}.png"))
         written.append(save_figure(draw_sweep(title, curves), out / f"{stem}-sweep.png"))
         rows += _rows(curves)

@@ -1,0 +1,30 @@
+"""The verdicts of all experiments in one table, as the README and the report show them."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from associative_lstm.lab.experiments.claims import Claim, read_claims
+from associative_lstm.lab.experiments.drawing import markdown_table
+
+
+def read_verdicts(results: Path) -> dict[str, list[Claim]]:
+    """The claims that experiments have written under ``results``, by experiment, figures in the paper's order."""
+    folders = sorted((path.parent for path in results.glob("*/claims.json")), key=_order)
+    return {folder.name: read_claims(folder / "claims.json") for folder in folders}
+
+
+def _order(folder: Path) -> tuple[int, int, str]:
+    kinds = ("fig", "properties", "table", "starts")
+    kind = next((k for k, prefix in enumerate(kinds) if folder.name.startswith(prefix)), len(kinds))
+    return kind, int("".join(c for c in folder.name if c.isdigit()) or 0), folder.name
+
+
+def verdict_table(results: Path, names: Iterable[str] | None = None) -> str:
+    """A Markdown table of verdict, claim and where its evidence is, of all experiments or those with ``names``."""
+    rows = [
+        (f"**{claim.verdict}**", claim.sentence, f"[{name}]({results.name}/{name})")
+        for name, claims in read_verdicts(results).items()
+        if names is None or name in names
+        for claim in sorted(claims, key=lambda claim: claim.key)
+    ]
+    return markdown_table(("verdict", "claim", "evidence"), rows)

@@ -1,0 +1,40 @@
+"""The recorded learning curves: verdicts and the README's table are what the logs say."""
+
+from pathlib import Path
+
+import pytest
+
+from associative_lstm.lab.experiments.claims import read_claims
+from associative_lstm.lab.experiments.learning import figures
+from associative_lstm.lab.experiments.learning.claims import statements_of
+from associative_lstm.lab.experiments.learning.curves import NETWORKS, curve
+from associative_lstm.lab.experiments.verdicts import verdict_table
+from associative_lstm.lab.runlog import read_config
+
+ROOT = Path(__file__).parent.parent
+RESULTS, RUNS = ROOT / "results", ROOT / "results" / "runs"
+
+
+@pytest.mark.parametrize("name", figures.NAMES)
+def test_verdicts_come_from_the_logs(name):
+    recorded = read_claims(RESULTS / name / "claims.json")
+    judged = [statement.judge(RUNS) for statement in statements_of(name)]
+    assert [(c.key, c.verdict, dict(c.numbers)) for c in recorded] == [
+        (c.key, c.verdict, pytest.approx(dict(c.numbers))) for c in judged
+    ]
+    assert [c.criterion for c in recorded] == [c.criterion for c in judged]
+
+
+def test_the_readme_shows_the_verdicts():
+    shown = (ROOT / "README.md").read_text().split("<!-- verdicts -->\n")[1]
+    assert shown.strip() == verdict_table(RESULTS, figures.NAMES)
+
+
+def test_every_recorded_run_has_the_configuration_that_its_folder_names():
+    for network in NETWORKS:
+        for task in ("copy", "copy-variable", "xml", "assignment", "arithmetic"):
+            for folder in (RUNS / task / network).glob("lr*-seed*"):
+                found = read_config(folder)
+                planned = curve(task, network)
+                assert found == planned.config(found.learning_rate, found.seed, found.steps)
+                assert folder == planned.folder(RUNS, found.learning_rate, found.seed)
