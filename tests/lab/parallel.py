@@ -24,6 +24,21 @@ def main(folder):
     train(complete(config | {"steps": 12}), folder / "whole")
     train(complete(config | {"steps": 6}), folder / "halves")
     resume(folder / "halves", steps=12)
+    if len(sys.argv) > 2:
+        wikipedia(folder, sys.argv[2])
+
+
+def wikipedia(folder, text):
+    """An Associative LSTM on bytes, tested while it is trained; what every process then holds."""
+    config = SETTINGS | {"task": "wikipedia", "data": text, "test_every": 4, "window": 20}
+    config |= {"model": "associative-lstm", "copies": 2, "key_init": "conjugate"}
+    trainer = Trainer(complete(config | {"steps": 3}), make_fabric())
+    for _ in range(3):
+        trainer.train_step()
+    torch.save(trainer.weights(), folder / f"rank-{os.environ.get('RANK', '0')}.pt")
+    train(complete(config | {"steps": 10}), folder / "wikipedia")
+    train(complete(config | {"steps": 8}), folder / "wikipedia-halves")
+    resume(folder / "wikipedia-halves", steps=10)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,11 @@
 """Two processes (gloo, started by torchrun) do what one process does with the whole batch."""
 
+import contextlib
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,9 +14,13 @@ import torch
 
 import associative_lstm.lab.runlog
 from associative_lstm.lab import cli, training
+from associative_lstm.lab.checkpoint import find_checkpoints, load_checkpoint
 from associative_lstm.lab.files import RunError
+from associative_lstm.lab.runlog import read_tests
 from associative_lstm.lab.training import resume
+from waiting import wait_for_lines
 
+LAUNCHER = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 SCRIPT = Path(__file__).with_name("parallel.py")
 
 
@@ -20,9 +28,10 @@ SCRIPT = Path(__file__).with_name("parallel.py")
 def folders(tmp_path_factory):
     """What one process and two processes have written."""
     one, two = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("two")
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    for options, folder in (([], one), (launcher, two)):
-        command = [sys.executable, *options, str(SCRIPT), str(folder)]
+    text = one / "text"
+    text.write_bytes(b"the cat sat on the mat. " * 500)
+    for options, folder in (([], one), (LAUNCHER, two)):
+        command = [sys.executable, *options, str(SCRIPT), str(folder), str(text)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stderr
     return one, two
@@ -54,11 +63,87 @@ def test_resume_is_exact_with_the_same_number_of_processes(folders, processes):
     assert whole[0] == halves[0]
 
 
-def test_another_number_of_processes_is_refused(folders):
-    _, two = folders
-    with pytest.raises(RunError, match="made by 2 processes and cannot be continued by 1"):
-        resume(two / "whole", steps=20)
-    assert associative_lstm.lab.runlog.read_config(two / "whole").steps == 12
+def test_weights_and_permutations_are_the_same_in_every_process(folders):
+    one, two = folders
+    first, second = (torch.load(two / f"rank-{rank}.pt", weights_only=True) for rank in (0, 1))
+    assert first.keys() == second.keys()
+    assert any("permutations" in name for name in first)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    alone = torch.load(one / "rank-0.pt", weights_only=True)
+    for name in first:
+        torch.testing.assert_close(first[name], alone[name], rtol=1e-3, atol=1e-4)
+
+
+def test_the_test_text_is_shared_out_and_costs_what_one_process_says(folders):
+    one, two = (read_tests(folder / "wikipedia") for folder in folders)
+    assert [line["step"] for line in one] == [line["step"] for line in two] == [4, 8]
+    for left, right in zip(one, two, strict=True):
+        assert left["symbols"] == right["symbols"] == 480
+        assert left["cost"] == pytest.approx(right["cost"], rel=1e-4)
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_resume_is_exact_with_a_test_at_the_border(folders, processes):
+    whole, halves = (folders[processes] / name for name in ("wikipedia", "wikipedia-halves"))
+    for name in ("test.jsonl", "model.safetensors"):
+        assert (whole / name).read_bytes() == (halves / name).read_bytes()
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_another_number_of_processes_is_refused(folders, processes):
+    folder = (
+        folders[2 - processes] / "whole"
+    )  # what one process has made is continued by two, and the reverse
+    before = (folder / "log.jsonl").read_bytes()
+    if processes == 1:
+        with pytest.raises(RunError, match="made by 2 processes and cannot be continued by 1"):
+            resume(folder, steps=20)
+    else:
+        command = [sys.executable, *LAUNCHER, "-m", "associative_lstm.lab.cli", "resume", str(folder)]
+        done = subprocess.run(
+            [*command, "--steps", "20"], capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 1
+        sentence = "alstm: the run was made by 1 processes and cannot be continued by 2"
+        assert sentence in done.stderr
+    assert associative_lstm.lab.runlog.read_config(folder).steps == 12
+    assert (folder / "log.jsonl").read_bytes() == before
+
+
+def test_ctrl_c_stops_both_processes_after_the_same_step(tmp_path):
+    """Sent as a terminal does, to the whole group, and some times more: torchrun itself passes it on."""
+    settings = [
+        "--model",
+        "lstm",
+        "--hidden-size",
+        "8",
+        "--window",
+        "20",
+        "--steps",
+        "1000000",
+        "--log-every",
+        "50",
+    ]
+    command = [sys.executable, *LAUNCHER, "-m", "associative_lstm.lab.cli", "train", "assignment", *settings]
+    with subprocess.Popen(
+        [*command, "--checkpoint-every", "1000000", "--out", str(tmp_path / "run")],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        wait_for_lines([tmp_path / "run" / "log.jsonl"], process)
+        workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.killpg(process.pid, signal.SIGINT)
+        for _ in range(3):
+            time.sleep(0.02)
+            for worker in workers:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(worker), signal.SIGINT)
+        _, errors = process.communicate(timeout=120)
+    [checkpoint] = find_checkpoints(tmp_path / "run")
+    step = load_checkpoint(checkpoint)["trainer"]["step"]
+    assert errors.count(f"alstm: stopped after step {step}; continue with: torchrun --nproc-per-node 2") == 2
+    assert "KeyboardInterrupt" not in errors
 
 
 def test_several_processes_are_told_to_name_their_folder(tmp_path, monkeypatch, capsys):

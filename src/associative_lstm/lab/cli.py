@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 import typer
 
@@ -65,5 +66,16 @@ def _fail(message: str, code: int) -> int:
     return code
 
 
+def _main() -> NoReturn:
+    """As a program. One of several processes leaves without taking their group down: where another has left first,
+    that can wait for ever."""
+    code = main()
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        sys.exit(code)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    _main()

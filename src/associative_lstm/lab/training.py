@@ -168,7 +168,7 @@ def _loop(
     started = time.perf_counter() - seconds
     meter = _Meter(trainer, show if log is not None else None)
     tested = trainer.fabric.broadcast(log.tested() if log is not None else 0)
-    with _interruptible() as interrupted:
+    with _interruptible(trainer.fabric.world_size) as interrupted:
         while True:
             if tested < trainer.step and _test_due(config, trainer.step):
                 begun = time.perf_counter()
@@ -224,8 +224,7 @@ def _test(trainer: Trainer, folder: Path, interrupted: threading.Event, meter: "
         nonlocal done
         done += 1
         meter.test(done / len(reading))
-        # To ask takes processes a message each.
-        if (fabric.world_size == 1 or done % 16 == 0) and _asked(trainer, interrupted):
+        if _asked(trainer, interrupted):
             raise _interruption(trainer, folder)
 
     sums = torch.tensor(cost_of_reading(trainer.model, task, reading, advance), dtype=torch.float64)
@@ -261,15 +260,22 @@ def _command(trainer: Trainer) -> str:
 
 
 def _agreed(trainer: Trainer, interrupted: threading.Event) -> bool:
-    """Whether to stop now: several processes must do so after the same step, and ask only once per interval."""
-    if trainer.fabric.world_size > 1 and trainer.step % trainer.config.log_every:
+    """Whether to stop now: several processes must do so after the same step, and ask each other at every tenth.
+
+    torchrun kills processes that have not ended 30 seconds after Ctrl-C, so ten steps should not take longer.
+    """
+    if trainer.fabric.world_size > 1 and trainer.step % 10:
         return False
     return _asked(trainer, interrupted)
 
 
 def _asked(trainer: Trainer, interrupted: threading.Event) -> bool:
-    """Whether the first process has been asked to stop."""
-    return bool(trainer.fabric.broadcast(interrupted.is_set()))
+    """Whether this process, or any of several, has been asked to stop."""
+    if trainer.fabric.world_size == 1:
+        return interrupted.is_set()
+    asked = torch.tensor(int(interrupted.is_set()))
+    torch.distributed.all_reduce(asked, op=torch.distributed.ReduceOp.MAX)
+    return bool(asked)
 
 
 def _interruption(trainer: Trainer, folder: Path) -> Interrupted:
@@ -279,8 +285,12 @@ def _interruption(trainer: Trainer, folder: Path) -> Interrupted:
 
 
 @contextmanager
-def _interruptible() -> Iterator[threading.Event]:
-    """An event that Ctrl-C sets, instead of breaking off in the middle of a step; a second Ctrl-C does that."""
+def _interruptible(processes: int = 1) -> Iterator[threading.Event]:
+    """An event that Ctrl-C sets, instead of breaking off in the middle of a step; a second Ctrl-C does that.
+
+    Not so with several processes: from a terminal each gets Ctrl-C twice, once more from torchrun, and one that broke
+    off would leave the others waiting for it.
+    """
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield asked
@@ -288,13 +298,14 @@ def _interruptible() -> Iterator[threading.Event]:
 
     def ask(number: int, frame: object) -> None:
         asked.set()
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, before if processes == 1 else signal.SIG_IGN)
 
     before = signal.signal(signal.SIGINT, ask)
     try:
         yield asked
     finally:
-        signal.signal(signal.SIGINT, before)
+        if processes == 1 or not asked.is_set():
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
