@@ -21,7 +21,19 @@ from associative_lstm.lab.training import Progress
 from waiting import wait_for_lines
 
 TINY = ["--model", "lstm", "--hidden-size", "8", "--window", "20", "--steps", "20", "--log-every", "5"]
-COMMANDS = ["train", "resume", "eval", "sample", "compare", "show", "info", "bench", "demo", "capacity"]
+COMMANDS = [
+    "train",
+    "resume",
+    "eval",
+    "sample",
+    "compare",
+    "show",
+    "info",
+    "bench",
+    "demo",
+    "capacity",
+    "report",
+]
 
 
 @pytest.fixture

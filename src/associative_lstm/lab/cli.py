@@ -7,7 +7,17 @@ from typing import NoReturn
 
 import typer
 
-from associative_lstm.lab.commands import bench, capacity, demo, inspect, reproduce, runs, sample, train
+from associative_lstm.lab.commands import (
+    bench,
+    capacity,
+    demo,
+    inspect,
+    report,
+    reproduce,
+    runs,
+    sample,
+    train,
+)
 from associative_lstm.lab.files import Interrupted, RunError, memory_lacked
 
 app = typer.Typer(
@@ -27,6 +37,7 @@ app.command()(inspect.info)
 app.command()(bench.bench)
 app.command()(demo.demo)
 app.command()(capacity.capacity)
+app.command()(report.report)
 app.add_typer(reproduce.app, name="reproduce")
 
 

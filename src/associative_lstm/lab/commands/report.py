@@ -1,0 +1,33 @@
+"""`alstm report`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from associative_lstm.lab.commands.common import console, errors, progress_bar
+
+
+def report(
+    runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = Path("results/runs"),
+    results: Annotated[
+        Path, typer.Option(help="The folder of the other results: figures 1, 2 and 10, tables, speed.")
+    ] = Path("results"),
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("results/report.html"),
+    seed: Annotated[
+        int, typer.Option(help="The first of the seeds, as it was for `alstm reproduce`.", min=0)
+    ] = 0,
+) -> None:
+    """Make one HTML page of everything measured: every figure, table, claim and run; it needs nothing else.
+
+    Example: alstm report --out report.html
+    """
+    from associative_lstm.lab.report.page import STEPS, write_report
+
+    with progress_bar("report", STEPS) as advance:
+        page = write_report(runs, results, out, seed=seed, advance=advance)
+    for problem in page.runs.problems:
+        errors.print(problem, style="yellow", markup=False)
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(page.verdicts.items()))
+    console.print(f"{len(page.runs.runs)} runs; claims: {verdicts}")
+    console.print(f"written: {out} ({out.stat().st_size / 1e6:.1f} MB)")

@@ -1,0 +1,1 @@
+"""`alstm report`: run logs and committed results as one HTML page that needs nothing else."""

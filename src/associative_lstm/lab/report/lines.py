@@ -1,0 +1,124 @@
+"""What is drawn: few points and few digits of each run, and the plots that share them.
+
+The page holds one JSON object ``{"lines": {id: line}, "plots": {id: plot}}``, which ``report.js`` draws. A line has
+columns ``x`` and ``y`` by name (a regular column is ``{"from": a, "by": b}``); a plot names the columns that can be
+chosen and has series, each with a colour, a dash pattern and the ids of its lines in every view.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from associative_lstm.lab import colours
+from associative_lstm.lab.experiments.learning.measures import SOLVED, SOLVED_ONLINE, WINDOW
+from associative_lstm.lab.experiments.learning.runs import Run
+from associative_lstm.lab.tasks import TASKS
+
+POINTS = 200
+"""Points of a line at most; a longer log is averaged over as many lines as it takes."""
+
+PALETTE: Mapping[str, str] = {
+    name.lower(): value for name, value in vars(colours).items() if name.isupper() and isinstance(value, str)
+}
+"""The colours by name: the page's style may show black as white."""
+
+_NAMES = {value: name for name, value in PALETTE.items()}
+_DASHES = {"-": "", "--": "7 4", "-.": "9 3 2 3", ":": "2 3"}
+
+Json = dict[str, Any]
+
+
+def digits(values: Iterable[float]) -> list[float | int | None]:
+    """Numbers as the page has them: four significant digits, whole ones without a point, None where there is none.
+
+    >>> digits([0.284762, 4.29863816, 12345.678, 0.0, float("nan")])
+    [0.2848, 4.299, 12350, 0, None]
+    """
+
+    def short(value: float) -> float | int | None:
+        if not math.isfinite(value):
+            return None
+        rounded = float(f"{value:.4g}")
+        return int(rounded) if rounded.is_integer() else rounded
+
+    return [short(float(value)) for value in values]
+
+
+def steps(values: np.ndarray) -> Any:
+    """A column of minibatches; a regular one in two numbers.
+
+    >>> steps(np.array([100, 200, 300])), steps(np.array([100, 200, 250]))
+    ({'from': 100, 'by': 100}, [100, 200, 250])
+    """
+    apart = np.diff(values)
+    if len(apart) and (apart == apart[0]).all():
+        return {"from": int(values[0]), "by": int(apart[0])}
+    return [int(value) for value in values]
+
+
+def line_of(run: Run) -> Json:
+    """The learning curve of a run: at most ``POINTS`` points, each the mean of the minibatches since the last."""
+    every = max(1, -(-len(run.step) // POINTS))
+    starts = np.arange(0, len(run.step), every)
+    ends = np.minimum(starts + every, len(run.step)) - 1
+
+    def mean(values: np.ndarray) -> list[float | int | None]:
+        return digits(np.add.reduceat(values, starts) / (ends - starts + 1)) if len(values) else []
+
+    y = {"cost": mean(run.cost)} | ({} if run.answer is None else {"answer": mean(run.answer)})
+    return {
+        "name": f"rate {run.config.learning_rate:g}, seed {run.config.seed}",
+        "rate": run.config.learning_rate,
+        "x": {"minibatches": steps(run.step[ends]), "seconds": digits(run.seconds[ends])},
+        "y": y,
+        "window": max(1, WINDOW // (run.config.log_every * every)),
+        "diverged": run.diverged is not None,
+    }
+
+
+def series(label: str, look: tuple[str, str], views: Mapping[str, Sequence[str]], note: str = "") -> Json:
+    """One entry of a legend: how it is drawn, and its lines in every view."""
+    colour, dash = look
+    return {
+        "label": label,
+        "colour": _NAMES[colour],
+        "dash": _DASHES[dash],
+        "views": {view: list(ids) for view, ids in views.items()},
+        "note": note,
+    }
+
+
+def learning_plot(title: str, task: str, entries: Sequence[Json], caption: str = "") -> Json:
+    """Learning curves on a task: bits against minibatches or seconds, at the best rate or in the whole sweep."""
+    of = TASKS[task]
+    chance = of.chance if isinstance(of.chance, float) else of().chance
+    solved = SOLVED.get(task, None if task == "wikipedia" else SOLVED_ONLINE)
+    marks: list[Json] = [{"value": chance, "label": "remembering nothing"}]
+    if solved is not None:
+        marks.append({"value": solved, "label": "solved", "side": "left"})
+    quantities: list[Json]
+    if of.episodic:
+        quantities = [
+            {"key": "answer", "name": "answer", "label": "bits on the answer, per sequence", "marks": marks},
+            {"key": "cost", "name": "whole sequence", "label": "bits per whole sequence", "marks": []},
+        ]
+    else:
+        unit = "bits per character" if task == "wikipedia" else "bits per scored symbol"
+        quantities = [{"key": "cost", "name": "cost", "label": unit, "marks": marks}]
+    return {
+        "title": title,
+        "caption": caption,
+        "x": [
+            {"key": "minibatches", "name": "minibatches", "label": "minibatches"},
+            {"key": "seconds", "name": "seconds", "label": "wall-clock seconds of training"},
+        ],
+        "y": [
+            quantity | {"unit": "bits", "top": 1.3 * chance, "bottom": chance / 1000}
+            for quantity in quantities
+        ],
+        "views": [{"key": "best", "name": "best rate"}, {"key": "sweep", "name": "whole sweep"}],
+        "of": "seeds",
+        "series": list(entries),
+    }

@@ -1,0 +1,153 @@
+"""Every run under a folder: its configuration, its log, how to make it again; and what could not be read."""
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from associative_lstm.lab.experiments.learning.curves import NETWORKS
+from associative_lstm.lab.experiments.learning.runs import Run, read_run
+from associative_lstm.lab.files import RunError
+from associative_lstm.lab.plots import label_of
+from associative_lstm.lab.report.lines import Json, line_of
+
+UNREADABLE = (RunError, ValueError, OSError)
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """A run as text."""
+
+    name: str
+    rate: str
+    seed: int
+    steps: str
+    cost: str
+    answer: str
+    seconds: str
+    state: str
+    toml: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """The runs of one network on one task, and what their configurations have in common."""
+
+    name: str
+    label: str
+    common: str
+    rows: list[RunRow]
+
+
+class Runs:
+    """The runs under ``folder``, by their path in it; ``problems`` says of each damaged one what was skipped.
+
+    A folder without any run is a RunError.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.runs: dict[str, Run] = {}
+        self.problems: list[str] = []
+        self.versions: dict[str, int] = {}
+        for config in sorted(folder.rglob("config.toml")):
+            self._read(config.parent)
+        if not self.runs and not self.problems:
+            raise RunError(
+                f"{folder} holds no runs: `alstm reproduce all` makes them, --runs names another folder"
+            )
+
+    def name(self, folder: Path) -> str:
+        """The path of a run under the folder of all."""
+        return folder.relative_to(self.folder).as_posix()
+
+    def _read(self, folder: Path) -> None:
+        name = self.name(folder)
+        try:
+            run = read_run(folder)
+            whole = (
+                (folder / "log.jsonl").read_bytes().count(b"\n") if (folder / "log.jsonl").is_file() else 0
+            )
+        except UNREADABLE as error:
+            self.problems.append(f"{name} is left out: {error}")
+            return
+        if whole > len(run.step):
+            kept = f"after minibatch {run.steps:,}" if run.steps else "from the beginning"
+            self.problems.append(f"{name}: its log is damaged {kept}; nothing from there on is shown")
+        self.runs[name] = run
+        platform = _versions(folder)
+        if platform:
+            self.versions[platform] = self.versions.get(platform, 0) + 1
+
+    @property
+    def minibatches(self) -> int:
+        """Made by all the runs."""
+        return sum(run.steps for run in self.runs.values())
+
+    @property
+    def hours(self) -> float:
+        """Of training, all the runs together."""
+        return sum(map(seconds_of, self.runs.values())) / 3600
+
+    def lines(self) -> dict[str, Json]:
+        """Every run as it is drawn."""
+        return {name: line_of(run) for name, run in self.runs.items() if run.steps}
+
+    def groups(self) -> list[Group]:
+        """The runs by task and network."""
+        by_curve: dict[str, list[Run]] = {}
+        for name, run in self.runs.items():
+            by_curve.setdefault(Path(name).parent.as_posix(), []).append(run)
+        return [self._group(name, runs) for name, runs in by_curve.items()]
+
+    def _group(self, name: str, runs: Sequence[Run]) -> Group:
+        texts = [run.config.to_toml() for run in runs]
+        lines = [line for line in texts[0].splitlines() if all(line in t.splitlines() for t in texts)]
+        network = NETWORKS.get(Path(name).name)
+        label = f"{runs[0].config.task}: {network.label if network else label_of(runs[0].config)}"
+        ordered = sorted(runs, key=lambda run: (run.config.learning_rate, run.config.seed))
+        return Group(name, label, "\n".join(lines), [self._row(run) for run in ordered])
+
+    def _row(self, run: Run) -> RunRow:
+        config = run.config
+        if run.diverged:
+            state = f"diverged: {run.diverged}"
+        else:
+            state = "whole" if run.steps >= config.steps else f"{run.steps / config.steps:.0%} made"
+        config_path = shlex.quote(str(run.folder / "config.toml"))
+        return RunRow(
+            self.name(run.folder),
+            f"{config.learning_rate:g}",
+            config.seed,
+            f"{run.steps:,}",
+            _last_tenth(run, run.cost),
+            "" if run.answer is None else _last_tenth(run, run.answer),
+            f"{seconds_of(run):,.0f}",
+            state,
+            config.to_toml(),
+            f"alstm train --config {config_path} --out runs/again",
+        )
+
+
+def seconds_of(run: Run) -> float:
+    """How long a run has been trained, as far as its log tells."""
+    known = run.seconds[np.isfinite(run.seconds)]
+    return float(known.max(initial=0.0))
+
+
+def _last_tenth(run: Run, values: np.ndarray) -> str:
+    chosen = values[run.step > 0.9 * run.steps]
+    return f"{chosen.mean():.4g}" if len(chosen) else ""
+
+
+def _versions(folder: Path) -> str:
+    """What made a run, in one line; nothing where that is not known."""
+    try:
+        found = json.loads((folder / "versions.json").read_text(encoding="utf-8"))
+        return ", ".join(f"{name} {value}" for name, value in found.items() if value is not None)
+    except (OSError, ValueError, AttributeError):
+        return ""

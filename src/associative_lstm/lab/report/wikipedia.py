@@ -1,0 +1,101 @@
+"""Figure 10, the Wikipedia text, where there are runs or results of it."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from associative_lstm.lab.colours import CYCLE
+from associative_lstm.lab.experiments.learning.curves import Network
+from associative_lstm.lab.experiments.learning.drawing import look_of
+from associative_lstm.lab.experiments.learning.runs import Run
+from associative_lstm.lab.plots import label_of
+from associative_lstm.lab.report.learning import NetworkRow, Panel
+from associative_lstm.lab.report.lines import Json, digits, learning_plot, series, steps
+from associative_lstm.lab.report.results import Section, committed, with_table
+from associative_lstm.lab.report.runs import Runs, seconds_of
+from associative_lstm.lab.runlog import read_tests
+
+_TITLE, _COMMAND = "Figure 10: text of Wikipedia", "alstm reproduce fig10"
+
+
+def wikipedia_section(results: Path, runs: Runs, lines: dict[str, Json]) -> Iterator[Section]:
+    """The section, if there is anything to show; the costs of the test text are added to ``lines``."""
+    networks: dict[str, list[Run]] = {}
+    for name, run in runs.runs.items():
+        if run.config.task == "wikipedia" and run.steps:
+            networks.setdefault(Path(name).parent.as_posix(), []).append(run)
+    folder = results / "fig10"
+    if not networks and not folder.is_dir():
+        return
+    section = committed(folder, _TITLE, _COMMAND)
+    if (folder / "README.md").is_file():
+        with_table(section, folder / "README.md")
+    if networks:
+        section.panels = _panels(networks, runs, lines)
+    yield section
+
+
+def _panels(networks: dict[str, list[Run]], runs: Runs, lines: dict[str, Json]) -> list[Panel]:
+    """The cost of the test text, and that of the training text."""
+    test, training, rows = [], [], []
+    for k, (name, its) in enumerate(networks.items()):
+        longest = max(its, key=lambda run: run.steps)  # the best rate's: the others end with the sweep
+        config = longest.config
+        label, look = label_of(config), _look(name, longest, k)
+        ids = [runs.name(run.folder) for run in its]
+        best = [
+            i for i, run in zip(ids, its, strict=True) if run.config.learning_rate == config.learning_rate
+        ]
+        for identifier, run in zip(ids, its, strict=True):
+            if tested := read_tests(run.folder):
+                lines[f"{identifier}#test"] = _test_line(run, tested)
+        title = f"{label}, rate {config.learning_rate:g}"
+        training.append(series(title, look, {"best": best, "sweep": ids}))
+        tests = [f"{i}#test" for i in best if f"{i}#test" in lines]
+        test.append(series(title, look, {"best": tests}))
+        done = longest.steps >= config.steps
+        state = "finished" if done else f"{longest.steps:,} of {config.steps:,} minibatches"
+        final = [test["cost"] for test in read_tests(longest.folder)][-1:] or [np.nan]
+        cost = f"{final[0]:.4g} on the test text" if np.isfinite(final[0]) else state
+        seconds = f"{seconds_of(longest):,.0f}"
+        rows.append(NetworkRow(label, f"runs:{name}", state, done, [], cost, "", seconds))
+    panels = []
+    if any(s["views"]["best"] for s in test):
+        plot = _wikipedia_plot("the whole test text", test, networks)
+        plot["views"] = plot["views"][:1]
+        panels.append(Panel("fig10-test", _TITLE, [], rows, plot))
+    plot = _wikipedia_plot("training", training, networks)
+    panels.append(Panel("fig10-training", _TITLE, [], [] if panels else rows, plot))
+    return panels
+
+
+def _wikipedia_plot(what: str, entries: Sequence[Json], networks: dict[str, list[Run]]) -> Json:
+    """From 8 bits, the first minibatches would dwarf the rest: the axis begins where a twentieth is done."""
+    late = [run.cost[run.step > run.steps / 20] for its in networks.values() for run in its]
+    plot = learning_plot(f"{_TITLE}, {what}", "wikipedia", entries, f"Cost, {what}")
+    top = 1.05 * max(float(costs.max(initial=0.0)) for costs in late)
+    plot["y"] = [quantity | {"top": top, "zero": False} for quantity in plot["y"]]
+    return plot
+
+
+def _test_line(run: Run, tested: Sequence[Json]) -> Json:
+    step = np.array([int(test["step"]) for test in tested])
+    seconds = np.interp(step, run.step, run.seconds)
+    return {
+        "name": f"rate {run.config.learning_rate:g}, seed {run.config.seed}",
+        "rate": run.config.learning_rate,
+        "x": {"minibatches": steps(step), "seconds": digits(seconds)},
+        "y": {"cost": digits(test["cost"] for test in tested)},
+        "window": 1,
+        "diverged": False,
+    }
+
+
+def _look(name: str, run: Run, k: int) -> tuple[str, str]:
+    values = {key: value for key, value in dataclasses.asdict(run.config).items() if value is not None}
+    try:
+        return look_of(Network(name, name, values))
+    except KeyError:  # a number of copies that no figure of the paper has
+        return CYCLE[k % len(CYCLE)], "-"

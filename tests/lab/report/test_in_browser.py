@@ -1,0 +1,213 @@
+"""The page in Chromium: it loads without an error, draws what the data say, and obeys its buttons."""
+
+import itertools
+import json
+import re
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from associative_lstm.lab.report.page import write_report
+from browser import CHROMIUM, Browser
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium here (Debian: apt-get install chromium)"
+)
+
+RESULTS = Path(__file__).parents[3] / "results"
+FIG6 = "document.querySelector('[data-plot=fig6]')"
+
+
+@pytest.fixture(scope="module")
+def report(runs, tmp_path_factory):
+    out = tmp_path_factory.mktemp("page") / "report.html"
+    write_report(runs, RESULTS, out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        opened = Browser(Path(profile))
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def tab(browser, report):
+    """The page, loaded anew; no test leaves an error behind."""
+    browser.errors.clear()
+    browser.requests.clear()
+    browser.screen(1200)
+    browser.open(report)
+    yield browser
+    assert browser.errors == []
+
+
+def texts(tab, selector):
+    return tab.run(f"[...{FIG6}.querySelectorAll('{selector}')].map((e) => e.textContent)")
+
+
+def choose(tab, choice):
+    tab.click(f"""{FIG6}.querySelector('[data-choice="{choice}"]')""")
+
+
+def curves(tab):
+    """How many lines are drawn of each network, by its place in the legend."""
+    groups = f"[...{FIG6}.querySelectorAll('g[data-series]')]"
+    return dict(tab.run(f"{groups}.map((g) => [g.dataset.series, g.querySelectorAll('path').length])"))
+
+
+def test_it_loads_by_itself_and_draws_every_plot(tab, report):
+    assert tab.requests[0] == report.resolve().as_uri()
+    assert all(request.startswith("data:") for request in tab.requests[1:])
+    plots = json.loads(tab.run("document.getElementById('data').textContent"))["plots"]
+    assert tab.run("document.querySelectorAll('[data-plot]').length") == len(plots)
+    for name, plot in plots.items():
+        drawn = tab.run(f"document.querySelectorAll('[data-plot=\"{name}\"] g[data-series] path').length")
+        expected = [len(series["views"]["best"]) for series in plot["series"]]
+        assert drawn == sum(n + (n > 1) for n in expected)  # and the mean of several
+
+
+def test_a_click_on_the_legend_hides_and_shows_a_network(tab):
+    assert curves(tab) == {"0": 4, "2": 4, "3": 3}
+    button = f"{FIG6}.querySelectorAll('.legend button')[0]"
+    tab.click(button)
+    assert curves(tab) == {"2": 4, "3": 3}
+    assert tab.run(f"{button}.getAttribute('aria-pressed')") == "false"
+    tab.run(f"{button}.focus()")
+    tab.key("Enter")
+    assert curves(tab) == {"0": 4, "2": 4, "3": 3}
+    assert tab.run(f"{button}.getAttribute('aria-pressed')") == "true"
+    for number in (0, 2, 3):
+        tab.click(f"{FIG6}.querySelectorAll('.legend button')[{number}]")
+    assert texts(tab, "svg.chart text") == ["nothing is chosen"]
+    assert tab.run(f"{FIG6}.querySelectorAll('.legend button')[1].disabled") is False  # it is in the sweep
+
+
+def test_axes_can_be_chosen(tab):
+    assert texts(tab, ".y-tick")[0] == "0"
+    assert texts(tab, ".x-label") == ["minibatches"]
+    assert texts(tab, ".x-tick")[-1] == "20,000"
+    assert texts(tab, ".y-label") == ["bits per scored symbol"]
+    choose(tab, "scale:log")
+    assert texts(tab, ".y-tick") == ["0.05", "0.1", "0.2", "0.5", "1", "2"]
+    choose(tab, "x:seconds")
+    assert texts(tab, ".x-label") == ["wall-clock seconds of training"]
+    assert texts(tab, ".x-tick")[-1] == "80"
+    pressed = tab.run(
+        f"[...{FIG6}.querySelectorAll('[data-choice][aria-pressed=true]')].map((e) => e.textContent)"
+    )
+    assert pressed == ["best rate", "log", "seconds"]
+
+
+def test_the_whole_sweep(tab):
+    rates = f"{FIG6}.querySelector('[aria-label=\"learning rates shown\"]')"
+    assert tab.run(f"{rates}.hidden") is True
+    choose(tab, "view:sweep")
+    assert curves(tab) == {"0": 4, "1": 1, "2": 4, "3": 4, "4": 2}
+    assert texts(tab, "g[data-series] text") == ["✕"]  # it diverged
+    tab.click(f"[...{rates}.querySelectorAll('button')].find((b) => b.textContent === '0.003')")
+    assert curves(tab) == {"0": 3, "1": 1, "2": 3, "3": 3, "4": 2}
+
+
+def test_the_copy_task_shows_the_answer_or_everything(tab):
+    plot = "document.querySelector('[data-plot=fig3]')"
+    label = f"{plot}.querySelector('.y-label').textContent"
+    assert tab.run(label) == "bits on the answer, per sequence"
+    tab.click(f"{plot}.querySelector('[data-choice=\"y:cost\"]')")
+    assert tab.run(label) == "bits per whole sequence"
+
+
+def test_pointing_shows_run_place_and_value(tab, report):
+    tip = f"{FIG6}.querySelector('.tip')"
+    assert tab.run(f"{tip}.hidden") is True
+    for number in (0, 2):  # leave the Associative LSTM with 4 copies alone
+        tab.click(f"{FIG6}.querySelectorAll('.legend button')[{number}]")
+    path = f"{FIG6}.querySelectorAll('g[data-series] path.single')[1]"
+    x, y = tab.run(
+        f"(() => {{ {FIG6}.scrollIntoView({{block: 'center'}}); const p = {path}; const s = p.ownerSVGElement;"
+        "const q = p.getPointAtLength(p.getTotalLength()).matrixTransform(s.getScreenCTM()); return [q.x, q.y]; })()"
+    )
+    tab.mouse(x, y)
+    assert tab.run(f"{tip}.hidden") is False
+    line = json.loads(tab.run("document.getElementById('data').textContent"))["lines"][
+        "xml/associative-lstm-4/lr0.003-seed1"
+    ]
+    last = line["y"]["cost"][-5:]
+    shown = tab.run(f"[...{tip}.children].map((e) => e.textContent)")
+    assert shown[:3] == [
+        "Associative LSTM 128, 4 copies, rate 0.003",
+        "rate 0.003, seed 1",
+        "minibatch 20,000, 81 s",
+    ]
+    assert float(re.fullmatch(r"([\d.]+) bits", shown[3])[1]) == pytest.approx(sum(last) / 5, rel=1e-3)
+    assert shown[4] == f"here alone {last[-1]:.4g}"
+    tab.mouse(2, 2)
+    assert tab.run(f"{tip}.hidden") is True
+
+
+def test_arrow_keys_walk_along_a_curve(tab):
+    tab.run(f"{FIG6}.querySelector('svg.chart').focus()")
+    for key in ("ArrowRight", "ArrowRight", "ArrowDown"):
+        tab.key(key)
+    shown = tab.run(f"{FIG6}.querySelector('.tip').textContent")
+    assert "seed 1" in shown
+    assert "minibatch 600" in shown
+
+
+def test_a_link_to_a_run_opens_what_hides_it(tab):
+    tab.run("location.hash = '#run:xml/lstm-128/lr0.003-seed2'")
+    tab.run("new Promise((done) => setTimeout(done, 50))")
+    row = "document.getElementById('run:xml/lstm-128/lr0.003-seed2')"
+    assert tab.run(f"{row}.closest('details').open") is True
+    top = tab.run(f"{row}.getBoundingClientRect().top")
+    assert 0 <= top <= 900
+
+
+@pytest.mark.parametrize("width", [320, 360, 400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_need_not_scroll_sideways(tab, width, scheme):
+    tab.screen(width, 740, phone=True, scheme=scheme)
+    tab.run("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    assert tab.run("document.documentElement.scrollWidth") <= width
+    assert tab.run("innerWidth") == width
+    charts = "[...document.querySelectorAll('svg.chart')]"
+    assert tab.run(f"{charts}.every((e) => e.getBoundingClientRect().right <= innerWidth)")
+    colours = tab.run(
+        "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
+    )
+    brightness = [sum(map(int, re.findall(r"\d+", colour))) for colour in colours]
+    assert (brightness[0] > brightness[1]) == (scheme == "light")
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_labels_of_an_axis_do_not_overlap(tab, width):
+    tab.screen(width)
+    for scale in ("log", "linear"):
+        choose(tab, f"scale:{scale}")
+        for selector, near, far in ((".x-tick", "left", "right"), (".y-tick", "top", "bottom")):
+            boxes = tab.run(
+                f"[...{FIG6}.querySelectorAll('{selector}')].map((e) => e.getBoundingClientRect())"
+                f".map((b) => [b.{near}, b.{far}])"
+            )
+            boxes.sort()
+            assert len(boxes) >= 3
+            assert all(a[1] <= b[0] for a, b in itertools.pairwise(boxes))
+
+
+def test_on_paper_everything_is_open_and_no_button_is_left(tab):
+    tab.screen(1200, scheme="dark")
+    assert tab.print().startswith(b"%PDF")
+    tab.send("Emulation.setEmulatedMedia", media="print")
+    tab.run("dispatchEvent(new Event('beforeprint'))")
+    shut = "[...document.querySelectorAll('details:not([open])')].filter((d) => !d.closest('.screen')).length"
+    assert tab.run(shut) == 0
+    assert tab.run("[...document.querySelectorAll('.controls')].every((e) => !e.offsetParent)")
+    assert tab.run(f"{FIG6}.querySelector('svg.chart').viewBox.baseVal.width") == 660
+    assert tab.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    tab.send("Emulation.setEmulatedMedia", media="")
+    tab.run("dispatchEvent(new Event('afterprint'))")
+    assert tab.run(shut) > 0
+    assert tab.run(f"{FIG6}.querySelector('svg.chart').viewBox.baseVal.width") > 660

@@ -1,0 +1,286 @@
+"""The page says what the logs and the results say: all of it, nothing else, and as text."""
+
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+
+from associative_lstm.lab import cli
+from associative_lstm.lab.config import complete
+from associative_lstm.lab.experiments.claims import judge, read_claims, write_claims
+from associative_lstm.lab.experiments.learning.claims import STATEMENTS
+from associative_lstm.lab.experiments.learning.curves import FIGURES, curve
+from associative_lstm.lab.experiments.learning.figures import preparation
+from associative_lstm.lab.report.page import write_report
+from associative_lstm.lab.runlog import read_log
+from made_runs import sweep_run, write_run
+
+RESULTS = Path(__file__).parents[3] / "results"
+
+
+class Document(HTMLParser):
+    """The tags, ids, links and texts of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags, self.ids, self.links, self.addresses, self.data = [], [], [], [], ""
+        self.words: list[str] = []
+        self._inside: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.tags.append(tag)
+        self._inside.append(tag)
+        if "id" in found:
+            self.ids.append(found["id"])
+        self.addresses += [found[name] for name in ("src", "href") if name in found]
+        if tag == "a":
+            self.links.append(found["href"])
+        self.is_data = found.get("id") == "data"
+        assert not any(name.startswith("on") for name in found)
+
+    def handle_data(self, text):
+        if self._inside and self._inside[-1] == "script":
+            self.data += text if self.is_data else ""
+        elif not (self._inside and self._inside[-1] == "style"):
+            self.words.append(text)
+
+    def handle_endtag(self, tag):
+        while self._inside and self._inside.pop() != tag:
+            pass
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+
+def make(runs, out, results):
+    write_report(runs, results, out)
+    return Document(out.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def page(runs, tmp_path_factory):
+    return make(runs, tmp_path_factory.mktemp("page") / "report.html", RESULTS)
+
+
+def test_lines_are_the_logs(page, runs):
+    lines = json.loads(page.data)["lines"]
+    folders = [config.parent for config in runs.rglob("config.toml")]
+    names = {folder.relative_to(runs).as_posix() for folder in folders if "wikipedia" not in str(folder)}
+    assert len(names) == 32
+    assert names <= lines.keys()
+    for name in names:
+        log, line = read_log(runs / name), lines[name]
+        for key in ("cost", "answer") if name.startswith("copy/") else ("cost",):
+            np.testing.assert_allclose(line["y"][key], [entry[key] for entry in log], rtol=5e-4)
+        np.testing.assert_allclose(line["x"]["seconds"], [entry["seconds"] for entry in log], rtol=5e-4)
+        assert line["x"]["minibatches"] == {"from": 100, "by": 100}
+        assert line["window"] == 5
+        assert f"/lr{line['rate']:g}-seed" in name
+        assert line["diverged"] == (name == "xml/lstm-512/lr0.01-seed0")
+
+
+def test_a_long_log_is_averaged(page, runs):
+    name = "wikipedia/lstm-3x256/lr0.001-seed0"
+    line, log = json.loads(page.data)["lines"][name], read_log(runs / name)
+    assert len(log) == 600
+    assert line["x"]["minibatches"] == {"from": 300, "by": 300}
+    assert len(line["y"]["cost"]) == 200
+    assert line["y"]["cost"][-1] == pytest.approx(np.mean([entry["cost"] for entry in log[-3:]]), rel=5e-4)
+    assert line["x"]["seconds"][-1] == pytest.approx(240.0)
+    assert line["window"] == 1
+
+
+def test_plots_have_the_figures_networks_at_their_best_rates(page):
+    plots = json.loads(page.data)["plots"]
+    assert {*FIGURES, "starts-copy", "starts-xml", "starts-assignment", "fig2-copies"} <= plots.keys()
+    for name, figure in FIGURES.items():
+        assert len(plots[name]["series"]) == len(figure.networks)
+    lstm, large, one, four, eight = plots["fig6"]["series"]
+    assert lstm["label"] == "LSTM 128, rate 0.003"
+    assert lstm["views"]["best"] == [f"xml/lstm-128/lr0.003-seed{seed}" for seed in (0, 1, 2)]
+    assert lstm["views"]["sweep"] == [f"xml/lstm-128/lr{rate}-seed0" for rate in (0.0003, 0.001, 0.003, 0.01)]
+    assert large["views"] == {"best": [], "sweep": ["xml/lstm-512/lr0.01-seed0"]}
+    assert eight["views"]["best"] == []
+    assert len(eight["views"]["sweep"]) == 2
+    assert four["note"] == "2 of 3 seeds finished"
+    assert eight["note"] == "sweep under way: 1 of 4 rates"
+    assert one["note"] == ""
+    same = {s["label"].split(", rate")[0]: s for s in plots["fig5"]["series"]}
+    assert (same["LSTM 128"]["colour"], same["LSTM 128"]["dash"]) == (lstm["colour"], lstm["dash"])
+    looks = {(s["colour"], s["dash"]) for s in plots["fig3"]["series"]}
+    assert len(looks) == len(plots["fig3"]["series"])
+
+
+def test_wikipedia_has_its_test_text(page):
+    data = json.loads(page.data)
+    assert data["plots"]["fig10-test"]["series"][0]["views"]["best"] == [
+        "wikipedia/lstm-3x256/lr0.001-seed0#test"
+    ]
+    line = data["lines"]["wikipedia/lstm-3x256/lr0.001-seed0#test"]
+    assert line["x"] == {"minibatches": {"from": 20_000, "by": 20_000}, "seconds": [80, 160]}
+    assert line["y"]["cost"] == [2.3, 2.1]
+
+
+def test_it_says_what_is_not_finished(page):
+    assert "2 of 5 networks finished" in page.text
+    assert "0 of 8 networks finished" in page.text
+
+
+def test_every_claim_has_the_verdict_of_its_statement(page, runs):
+    for statement in STATEMENTS:
+        claim = statement.judge(runs)
+        assert f"claim-{statement.key}" in page.ids
+        assert f"{claim.verdict} {claim.key} {claim.sentence} Criterion: {claim.criterion}." in page.text
+        for name in claim.runs:
+            assert f"#run:{name}" in map(unquote, page.links)
+    verdicts = [s.judge(runs).verdict for s in STATEMENTS]
+    for folder in ("fig1", "fig2", "properties", "table1", "table2", "table3", "fig10"):
+        if (RESULTS / folder / "claims.json").is_file():
+            verdicts += [claim.verdict for claim in read_claims(RESULTS / folder / "claims.json")]
+    counts = " ".join(f"{v} {verdicts.count(v)}" for v in ("holds", "fails", "undecided"))
+    assert f"{counts} of {len(verdicts)} claims" in page.text
+
+
+def test_every_run_has_its_configuration_and_command(page, runs):
+    for config in runs.rglob("config.toml"):
+        assert f"run:{config.parent.relative_to(runs).as_posix()}" in page.ids
+        assert f"alstm train --config {config} --out runs/again" in page.text
+        assert " ".join(config.read_text().split()) in page.text
+
+
+def test_it_is_one_file_whose_links_lead_somewhere(page):
+    assert len(page.ids) == len(set(page.ids))
+    assert {unquote(link.removeprefix("#")) for link in page.links} <= set(page.ids)
+    assert all(address.startswith(("#", "data:")) for address in page.addresses)
+
+
+def test_the_same_logs_make_the_same_page(runs, tmp_path):
+    for name in ("a.html", "b.html"):
+        write_report(runs, RESULTS, tmp_path / name)
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+def test_all_text_is_escaped(tmp_path):
+    evil = '</script><img src=x onerror="alert(1)">'
+    config = complete({"task": "xml", "steps": 1000})
+    write_run(tmp_path / "runs" / "xml" / '"<b>&amp;' / "lr1-seed0", config, diverged=evil)
+    results = tmp_path / "results"
+    for folder in ("fig1", "table1"):
+        (results / folder).mkdir(parents=True)
+    write_claims(results / "fig1" / "claims.json", [judge(evil, evil, True, **{evil: evil})])
+    (results / "table1" / "table1.md").write_text(f"| a |\n| --- |\n| {evil} |\n\n[x](javascript:alert(1))\n")
+    document = make(tmp_path / "runs", tmp_path / "report.html", results)
+    assert "img" not in document.tags
+    assert document.tags.count("script") == 2
+    assert (
+        document.text.count(evil) == 7
+    )  # two lists of claims, a criterion, a name, a number, a state, a table
+    assert 'run:xml/"<b>&amp;/lr1-seed0' in document.ids
+    assert not any("javascript" in address for address in document.addresses)
+    json.loads(document.data)
+
+
+def test_damaged_runs_are_named_and_the_rest_is_shown(runs, tmp_path):
+    copied = tmp_path / "runs"
+    shutil.copytree(runs, copied)
+    (copied / "xml/lstm-128/lr0.003-seed1/config.toml").write_text("task = ")
+    cut = copied / "xml/associative-lstm-1/lr0.003-seed0/log.jsonl"
+    lines = cut.read_text().splitlines(keepends=True)
+    lines[49] = "{garbage\n"
+    cut.write_text("".join(lines))
+    page = make(copied, tmp_path / "report.html", tmp_path / "nothing")
+    assert "xml/lstm-128/lr0.003-seed1 is left out: configuration" in page.text
+    assert "xml/associative-lstm-1/lr0.003-seed0: its log is damaged after minibatch 4,900" in page.text
+    data = json.loads(page.data)
+    assert len(data["lines"]["xml/associative-lstm-1/lr0.003-seed0"]["y"]["cost"]) == 49
+    assert "xml/lstm-128/lr0.003-seed1" not in data["lines"]
+    assert len(data["plots"]["fig6"]["series"][0]["views"]["sweep"]) == 4
+    assert re.search(r"undecided 3c .* a run cannot be read configuration", page.text)
+
+
+def test_without_results_the_page_says_how_to_make_them(runs, tmp_path):
+    page = make(runs, tmp_path / "report.html", tmp_path / "nothing")
+    for name in ("fig1", "fig2", "properties", "table1", "table2", "table3"):
+        assert (
+            f"There is no {tmp_path / 'nothing' / name} yet: `alstm reproduce {name}` makes it." in page.text
+        )
+
+
+def test_damaged_results_are_named(runs, tmp_path):
+    results = tmp_path / "results"
+    for name in ("fig1", "fig2", "table1"):
+        (results / name).mkdir(parents=True)
+        (results / name / "claims.json").write_text('{"claims": [{}]}')
+    (results / "fig1" / "fig1.png").write_bytes(b"no picture")
+    (results / "fig2" / "fig2.csv").write_text("panel,n\ncopies,1\n")
+    page = make(runs, tmp_path / "report.html", results)
+    for name in ("fig1/claims.json", "fig1/fig1.png", "fig2/fig2.csv", "table1/table1.md"):
+        assert f"{results / name} cannot be read and is left out" in page.text
+
+
+def test_runs_without_log_or_times(tmp_path):
+    folder = sweep_run(tmp_path / "runs", "xml", "lstm-128", 1e-3, logged=1)
+    (folder / "log.jsonl").unlink()
+    timeless = sweep_run(tmp_path / "runs", "xml", "lstm-128", 3e-3)
+    (timeless / "times.jsonl").unlink()
+    page = make(tmp_path / "runs", tmp_path / "report.html", tmp_path / "nothing")
+    assert json.loads(page.data)["plots"]["fig6"]["series"][0]["views"]["sweep"] == [
+        "xml/lstm-128/lr0.003-seed0"
+    ]
+    assert json.loads(page.data)["lines"]["xml/lstm-128/lr0.003-seed0"]["x"]["seconds"] == [None] * 50
+    assert "run:xml/lstm-128/lr0.001-seed0" in page.ids
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_no_runs_is_one_sentence_and_changes_nothing(tmp_path, capsys, exists):
+    runs, out = tmp_path / "runs", tmp_path / "new" / "report.html"
+    if exists:
+        runs.mkdir()
+    assert cli.main(["report", "--runs", str(runs), "--out", str(out)]) == 1
+    error = capsys.readouterr().err
+    assert error == (
+        f"alstm: {runs} holds no runs: `alstm reproduce all` makes them, --runs names another folder\n"
+    )
+    assert not out.parent.exists()
+
+
+def test_the_command(runs, tmp_path, capsys):
+    out = tmp_path / "new" / "report.html"
+    assert cli.main(["report", "--runs", str(runs), "--results", str(RESULTS), "--out", str(out)]) == 0
+    told = capsys.readouterr().out
+    assert re.match(r"33 runs; claims: \d+ fails, \d+ holds, \d+ undecided\n", told)
+    assert told.splitlines()[-1].startswith(f"written: {out} (")
+    assert [path.name for path in out.parent.iterdir()] == ["report.html"]
+    assert cli.main(["report", "--help"]) == 0
+    assert "Example: alstm report" in capsys.readouterr().out
+
+
+def test_other_seeds(tmp_path):
+    planned = preparation(seed=5)(curve("xml", "lstm-128"))
+    for seed in planned.seeds:
+        write_run(planned.folder(tmp_path / "runs", 3e-3, seed), planned.config(3e-3, seed, planned.steps))
+    for rate in (3e-4, 1e-3, 1e-2):
+        config = planned.config(rate, 5, planned.sweep_steps)
+        write_run(planned.folder(tmp_path / "runs", rate, 5), config, level=2.0)
+    arguments = [
+        "--runs",
+        tmp_path / "runs",
+        "--results",
+        tmp_path,
+        "--out",
+        tmp_path / "a.html",
+        "--seed",
+        5,
+    ]
+    assert cli.main(["report", *map(str, arguments)]) == 0
+    plots = json.loads(Document((tmp_path / "a.html").read_text()).data)["plots"]
+    chosen = plots["fig6"]["series"][0]["views"]["best"]
+    assert chosen == [f"xml/lstm-128/lr0.003-seed{seed}" for seed in (5, 6, 7)]
