@@ -54,9 +54,21 @@ def choose(tab, choice):
 
 
 def curves(tab):
-    """How many lines are drawn of each network, by its place in the legend."""
+    """How many lines are drawn of each network."""
     groups = f"[...{FIG6}.querySelectorAll('g[data-series]')]"
-    return dict(tab.run(f"{groups}.map((g) => [g.dataset.series, g.querySelectorAll('path').length])"))
+    name = "DATA.plots.fig6.series[g.dataset.series].name"
+    return dict(tab.run(f"{groups}.map((g) => [{name}, g.querySelectorAll('path').length])"))
+
+
+def legend(network):
+    """The button of a network."""
+    return (
+        f"[...{FIG6}.querySelectorAll('.legend button')].find((b) => b.textContent.startsWith('{network}'))"
+    )
+
+
+LSTM, LARGE = "LSTM 128", "LSTM 512"
+ONE, FOUR, EIGHT = (f"Associative LSTM 128, {copies}" for copies in ("1 copy", "4 copies", "8 copies"))
 
 
 def test_it_loads_by_itself_and_draws_every_plot(tab, report):
@@ -71,19 +83,20 @@ def test_it_loads_by_itself_and_draws_every_plot(tab, report):
 
 
 def test_a_click_on_the_legend_hides_and_shows_a_network(tab):
-    assert curves(tab) == {"0": 4, "2": 4, "3": 3}
-    button = f"{FIG6}.querySelectorAll('.legend button')[0]"
+    assert curves(tab) == {LSTM: 4, ONE: 4, FOUR: 3}
+    button = legend(LSTM)
     tab.click(button)
-    assert curves(tab) == {"2": 4, "3": 3}
+    assert curves(tab) == {ONE: 4, FOUR: 3}
     assert tab.run(f"{button}.getAttribute('aria-pressed')") == "false"
     tab.run(f"{button}.focus()")
     tab.key("Enter")
-    assert curves(tab) == {"0": 4, "2": 4, "3": 3}
+    assert curves(tab) == {LSTM: 4, ONE: 4, FOUR: 3}
     assert tab.run(f"{button}.getAttribute('aria-pressed')") == "true"
-    for number in (0, 2, 3):
-        tab.click(f"{FIG6}.querySelectorAll('.legend button')[{number}]")
+    for network in (LSTM, ONE, FOUR):
+        tab.click(legend(network))
     assert texts(tab, "svg.chart text") == ["nothing is chosen"]
-    assert tab.run(f"{FIG6}.querySelectorAll('.legend button')[1].disabled") is False  # it is in the sweep
+    assert tab.run(f"{legend(LARGE)}.disabled") is False  # it is in the sweep
+    assert tab.run(f"{legend('LSTM 128, forget bias 1')}.disabled") is True
 
 
 def test_axes_can_be_chosen(tab):
@@ -106,10 +119,10 @@ def test_the_whole_sweep(tab):
     rates = f"{FIG6}.querySelector('[aria-label=\"learning rates shown\"]')"
     assert tab.run(f"{rates}.hidden") is True
     choose(tab, "view:sweep")
-    assert curves(tab) == {"0": 4, "1": 1, "2": 4, "3": 4, "4": 2}
+    assert curves(tab) == {LSTM: 4, LARGE: 1, ONE: 4, FOUR: 4, EIGHT: 2}
     assert texts(tab, "g[data-series] text") == ["✕"]  # it diverged
     tab.click(f"[...{rates}.querySelectorAll('button')].find((b) => b.textContent === '0.003')")
-    assert curves(tab) == {"0": 3, "1": 1, "2": 3, "3": 3, "4": 2}
+    assert curves(tab) == {LSTM: 3, LARGE: 1, ONE: 3, FOUR: 3, EIGHT: 2}
 
 
 def test_the_copy_task_shows_the_answer_or_everything(tab):
@@ -123,8 +136,8 @@ def test_the_copy_task_shows_the_answer_or_everything(tab):
 def test_pointing_shows_run_place_and_value(tab, report):
     tip = f"{FIG6}.querySelector('.tip')"
     assert tab.run(f"{tip}.hidden") is True
-    for number in (0, 2):  # leave the Associative LSTM with 4 copies alone
-        tab.click(f"{FIG6}.querySelectorAll('.legend button')[{number}]")
+    for network in (LSTM, ONE):  # leave the Associative LSTM with 4 copies alone
+        tab.click(legend(network))
     path = f"{FIG6}.querySelectorAll('g[data-series] path.single')[1]"
     x, y = tab.run(
         f"(() => {{ {FIG6}.scrollIntoView({{block: 'center'}}); const p = {path}; const s = p.ownerSVGElement;"
@@ -138,12 +151,18 @@ def test_pointing_shows_run_place_and_value(tab, report):
     last = line["y"]["cost"][-5:]
     shown = tab.run(f"[...{tip}.children].map((e) => e.textContent)")
     assert shown[:3] == [
-        "Associative LSTM 128, 4 copies, rate 0.003",
+        "Associative LSTM 128, 4 copies",
         "rate 0.003, seed 1",
         "minibatch 20,000, 81 s",
     ]
     assert float(re.fullmatch(r"([\d.]+) bits", shown[3])[1]) == pytest.approx(sum(last) / 5, rel=1e-3)
-    assert shown[4] == f"here alone {last[-1]:.4g}"
+    assert shown[4] == f"as logged: {last[-1]:.4g}"
+    box = tab.run(
+        f"(() => {{ const b = {tip}.getBoundingClientRect(); return [b.left, b.right, b.bottom]; }})()"
+    )
+    assert box[0] >= 0
+    assert abs(box[1] - x) < 20  # beside the point, towards the middle of the page, and above it
+    assert 0 < y - box[2] < 20
     tab.mouse(2, 2)
     assert tab.run(f"{tip}.hidden") is True
 

@@ -11,7 +11,7 @@ from associative_lstm.lab.experiments.learning.drawing import look_of
 from associative_lstm.lab.experiments.learning.figures import Prepare, panels_of
 from associative_lstm.lab.experiments.learning.measures import final_cost, solved_at
 from associative_lstm.lab.experiments.learning.runs import CurveRuns, Run, read_curve
-from associative_lstm.lab.report.lines import Json, learning_plot, series
+from associative_lstm.lab.report.lines import Json, learning_plot, series, unit_of
 from associative_lstm.lab.report.runs import UNREADABLE, Runs, seconds_of
 
 
@@ -37,7 +37,7 @@ class Panel:
     """One plot with its table."""
 
     id: str
-    title: str
+    unit: str
     rates: list[str]
     rows: list[NetworkRow]
     plot: Json
@@ -60,17 +60,18 @@ def panels(name: str, runs: Runs, prepare: Prepare) -> list[Panel]:
         labels = {c.network.name: c.network.label if single else _start(c.network) for c in curves}
         entries = [
             series(
-                labels[c.curve.network.name] + (f", rate {c.rate:g}" if c.rate is not None else ""),
+                labels[c.curve.network.name],
                 look_of(c.curve.network),
                 {"best": _ids(runs, c.runs), "sweep": _ids(runs, list(c.sweep.values()))},
+                c.rate,
                 "" if c.finished else state_of(c),
             )
             for c in read
         ]
         plot = learning_plot(title, curves[0].task, entries, "" if single else title)
-        rates = sorted({rate for c in curves for rate in c.rates})
+        rates = sorted({rate for c in read for rate in (*c.curve.rates, *c.sweep)})
         rows = [_row(c, labels[c.curve.network.name], rates) for c in read]
-        found.append(Panel(identifier, title, [f"{rate:g}" for rate in rates], rows, plot))
+        found.append(Panel(identifier, unit_of(curves[0].task), [f"{rate:g}" for rate in rates], rows, plot))
     return found
 
 
@@ -98,13 +99,15 @@ def state_of(c: CurveRuns) -> str:
     if not c.sweep:
         return "not run yet"
     if c.rate is None:
-        ended = [run for run in c.sweep.values() if run.diverged or run.steps >= c.curve.sweep_steps]
-        if len(ended) == len(c.curve.rates):
+        ended = [rate for rate, run in c.sweep.items() if run.diverged or run.steps >= c.curve.sweep_steps]
+        if len(ended) < len(c.curve.rates):
+            return f"sweep under way: {len(ended)} of {len(c.curve.rates)} rates"
+        if all(np.isinf(c.sweep_cost(rate)) for rate in c.curve.rates if rate in c.sweep):
             return "diverged with every rate"
-        return f"sweep under way: {len(ended)} of {len(c.curve.rates)} rates"
-    ended = [run for run in c.runs if run.diverged or run.steps >= c.curve.steps]
+        return "a rate beyond the sweep is under way"
+    whole = [run for run in c.runs if run.diverged or run.steps >= c.curve.steps]
     seeds = "seed" if len(c.curve.seeds) == 1 else "seeds"
-    return f"{len(ended)} of {len(c.curve.seeds)} {seeds} finished"
+    return f"{len(whole)} of {len(c.curve.seeds)} {seeds} finished"
 
 
 def _start(network: Network) -> str:

@@ -78,16 +78,30 @@ def line_of(run: Run) -> Json:
     }
 
 
-def series(label: str, look: tuple[str, str], views: Mapping[str, Sequence[str]], note: str = "") -> Json:
-    """One entry of a legend: how it is drawn, and its lines in every view."""
+def series(
+    name: str,
+    look: tuple[str, str],
+    views: Mapping[str, Sequence[str]],
+    rate: float | None = None,
+    note: str = "",
+) -> Json:
+    """One entry of a legend: how it is drawn, its lines in every view, and its best rate."""
     colour, dash = look
     return {
-        "label": label,
+        "name": name,
+        "label": name if rate is None else f"{name}, rate {rate:g}",
         "colour": _NAMES[colour],
         "dash": _DASHES[dash],
         "views": {view: list(ids) for view, ids in views.items()},
         "note": note,
     }
+
+
+def unit_of(task: str) -> str:
+    """What the cost of a task is counted in."""
+    if TASKS[task].episodic:
+        return "bits per whole sequence"
+    return "bits per character" if task == "wikipedia" else "bits per scored symbol"
 
 
 def learning_plot(title: str, task: str, entries: Sequence[Json], caption: str = "") -> Json:
@@ -102,11 +116,10 @@ def learning_plot(title: str, task: str, entries: Sequence[Json], caption: str =
     if of.episodic:
         quantities = [
             {"key": "answer", "name": "answer", "label": "bits on the answer, per sequence", "marks": marks},
-            {"key": "cost", "name": "whole sequence", "label": "bits per whole sequence", "marks": []},
+            {"key": "cost", "name": "whole sequence", "label": unit_of(task), "marks": []},
         ]
     else:
-        unit = "bits per character" if task == "wikipedia" else "bits per scored symbol"
-        quantities = [{"key": "cost", "name": "cost", "label": unit, "marks": marks}]
+        quantities = [{"key": "cost", "name": "cost", "label": unit_of(task), "marks": marks}]
     return {
         "title": title,
         "caption": caption,

@@ -1,8 +1,9 @@
 """The page: its sections in the order of the paper, rendered by a template that escapes every text."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -100,7 +101,7 @@ def _learning_section(name: str, runs: Runs, prepare: Prepare) -> Section:
         section = Section(name, "Starts: how keys and forget gate begin", command)
         section.text = "Ours, not the paper's: four initialisations of the Associative LSTM on three tasks."
     else:
-        section = Section(name, found[0].title, command)
+        section = Section(name, found[0].plot["title"], command)
     section.panels = found
     short = section.title.split(":")[0]
     for statement in statements_of(name):
@@ -127,13 +128,9 @@ def render(page: Page) -> str:
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     environment.filters["number"] = _number
-    source = {name: "".join(_source(environment, f"report.{name}")) for name in ("css", "js")}
-    return environment.get_template("template.html").render(page=page, palette=PALETTE, **source)
-
-
-def _source(environment: Environment, name: str) -> Iterator[str]:
-    assert environment.loader is not None
-    yield environment.loader.get_source(environment, name)[0]
+    here = files("associative_lstm.lab.report")
+    parts = {kind: (here / f"report.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")}
+    return environment.get_template("template.html").render(page=page, palette=PALETTE, **parts)
 
 
 def _order(key: str) -> tuple[float, str]:

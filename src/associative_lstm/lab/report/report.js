@@ -241,7 +241,7 @@ class Plot {
     const lowest = log || quantity.zero === false ? Math.max(least, log ? quantity.bottom ?? 0 : 0) : 0;
     this.yTicks = log ? logTicks(lowest, highest) : linearTicks(lowest, highest, this.height / 48);
     const room = Math.max(...this.yTicks.map((tick) => format(tick).length));
-    this.box = { left: 14 + 7 * room, right: this.width - 14, top: 26, bottom: this.height - 40 };
+    this.box = { left: 14 + 7 * room, right: this.width - 22, top: 26, bottom: this.height - 40 };
     this.xTicks = linearTicks(0, right, (this.box.right - this.box.left) / 80);
     const { left, top, bottom } = this.box;
     this.toX = (x) => left + (x / right) * (this.box.right - left);
@@ -263,8 +263,7 @@ class Plot {
     for (const tick of this.xTicks) {
       const x = this.toX(tick);
       axes.append(svg("line", { class: "axis", x1: x, x2: x, y1: bottom, y2: bottom + 4 }));
-      const anchor = x > right - 20 ? "end" : "middle";
-      axes.append(svg("text", { x: anchor === "end" ? this.width : x, y: bottom + 17, "text-anchor": anchor, class: "x-tick" }, format(tick)));
+      axes.append(svg("text", { x, y: bottom + 17, "text-anchor": "middle", class: "x-tick" }, format(tick)));
     }
     axes.append(svg("line", { class: "axis", x1: left, x2: right, y1: bottom, y2: bottom }));
     axes.append(svg("text", { x: 2, y: 14, class: "y-label" }, quantity.label));
@@ -347,25 +346,24 @@ class Plot {
     for (const [name, value] of Object.entries({ cx: x, cy: y, visibility: "visible" })) this.dot.setAttribute(name, value);
     this.dot.style.fill = `var(--${line.series.colour})`;
     const unit = this.spec.y.find((q) => q.key === this.state.y).unit ?? "";
-    const rows = [html("b", {}, line.series.label)];
-    if (line.name) rows.push(html("div", {}, line.name));
-    rows.push(html("div", {}, this.place(p)));
-    rows.push(html("div", { className: "value" }, `${format(p.y)} ${unit}`));
-    if (p.low !== undefined) rows.push(html("div", {}, `from ${format(p.low)} to ${format(p.high)}`));
-    else if (p.raw !== p.y) rows.push(html("div", {}, `here alone ${format(p.raw)}`));
-    this.tip.replaceChildren(...rows);
+    const rows = [line.series.name, line.name, this.place(p), `${format(p.y)} ${unit}`];
+    if (p.low !== undefined) rows.push(`from ${format(p.low)} to ${format(p.high)}`);
+    else if (p.raw !== p.y) rows.push(`as logged: ${format(p.raw)}`);
+    this.tip.replaceChildren(...rows.filter(Boolean).map((row, k) => html(k ? "div" : "b", {}, row)));
     this.tip.hidden = false;
-    const zoom = this.chart.getBoundingClientRect().width / this.width;
-    const [across, down] = [x * zoom, this.chart.offsetTop + y * zoom];
-    const beside = across + 14 + this.tip.offsetWidth > this.figure.clientWidth ? across - 14 - this.tip.offsetWidth : across + 14;
-    this.tip.style.left = `${Math.max(0, Math.min(beside, this.figure.clientWidth - this.tip.offsetWidth))}px`;
-    this.tip.style.top = `${Math.max(0, down - this.tip.offsetHeight - 10)}px`;
+    const [chart, figure] = [this.chart, this.figure].map((element) => element.getBoundingClientRect());
+    const zoom = chart.width / this.width;
+    const [across, down] = [x * zoom, chart.top - figure.top + y * zoom];
+    const { offsetWidth, offsetHeight } = this.tip;
+    const beside = across + 14 + offsetWidth > figure.width ? across - 14 - offsetWidth : across + 14;
+    this.tip.style.left = `${Math.max(0, Math.min(beside, figure.width - offsetWidth))}px`;
+    this.tip.style.top = `${down - offsetHeight - 10}px`;
   }
 
   place(p) {
     const { minibatches, seconds } = p.at;
     if (minibatches === undefined) return `${this.spec.x[0].label}: ${format(p.x)}`;
-    const time = seconds === null || Number.isNaN(seconds) ? "" : `, ${format(seconds)} s`;
+    const time = seconds === null || Number.isNaN(seconds) ? "" : `, ${format(seconds, 3)} s`;
     return `minibatch ${format(minibatches)}${time}`;
   }
 
@@ -380,13 +378,19 @@ class Plot {
 // ---- the page -----------------------------------------------------------------------------------------------------
 
 const plots = [...document.querySelectorAll("[data-plot]")].map((figure) => new Plot(figure, figure.dataset.plot));
-for (const plot of plots) plot.update();
+redraw();
+
+// All widths before any drawing: each would make the browser lay out the page anew.
+function redraw() {
+  const widths = plots.map((plot) => plot.figure.clientWidth);
+  plots.forEach((plot, i) => plot.update(widths[i]));
+}
 
 let width = document.body.clientWidth;
 addEventListener("resize", () => {
   if (document.body.clientWidth === width) return;
   width = document.body.clientWidth;
-  for (const plot of plots) plot.update();
+  redraw();
 });
 
 // A link to a run opens what hides it.
@@ -407,5 +411,5 @@ addEventListener("beforeprint", () => {
 });
 addEventListener("afterprint", () => {
   for (const details of closed) details.open = false;
-  for (const plot of plots) plot.update();
+  redraw();
 });

@@ -12,7 +12,7 @@ from associative_lstm.lab.experiments.learning.drawing import look_of
 from associative_lstm.lab.experiments.learning.runs import Run
 from associative_lstm.lab.plots import label_of
 from associative_lstm.lab.report.learning import NetworkRow, Panel
-from associative_lstm.lab.report.lines import Json, digits, learning_plot, series, steps
+from associative_lstm.lab.report.lines import Json, digits, learning_plot, series, steps, unit_of
 from associative_lstm.lab.report.results import Section, committed, with_table
 from associative_lstm.lab.report.runs import Runs, seconds_of
 from associative_lstm.lab.runlog import read_tests
@@ -51,10 +51,9 @@ def _panels(networks: dict[str, list[Run]], runs: Runs, lines: dict[str, Json]) 
         for identifier, run in zip(ids, its, strict=True):
             if tested := read_tests(run.folder):
                 lines[f"{identifier}#test"] = _test_line(run, tested)
-        title = f"{label}, rate {config.learning_rate:g}"
-        training.append(series(title, look, {"best": best, "sweep": ids}))
+        training.append(series(label, look, {"best": best, "sweep": ids}, config.learning_rate))
         tests = [f"{i}#test" for i in best if f"{i}#test" in lines]
-        test.append(series(title, look, {"best": tests}))
+        test.append(series(label, look, {"best": tests}, config.learning_rate))
         done = longest.steps >= config.steps
         state = "finished" if done else f"{longest.steps:,} of {config.steps:,} minibatches"
         final = [test["cost"] for test in read_tests(longest.folder)][-1:] or [np.nan]
@@ -65,9 +64,9 @@ def _panels(networks: dict[str, list[Run]], runs: Runs, lines: dict[str, Json]) 
     if any(s["views"]["best"] for s in test):
         plot = _wikipedia_plot("the whole test text", test, networks)
         plot["views"] = plot["views"][:1]
-        panels.append(Panel("fig10-test", _TITLE, [], rows, plot))
+        panels.append(Panel("fig10-test", unit_of("wikipedia"), [], rows, plot))
     plot = _wikipedia_plot("training", training, networks)
-    panels.append(Panel("fig10-training", _TITLE, [], [] if panels else rows, plot))
+    panels.append(Panel("fig10-training", unit_of("wikipedia"), [], [] if panels else rows, plot))
     return panels
 
 
