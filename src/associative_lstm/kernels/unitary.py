@@ -1,12 +1,13 @@
 r"""The recurrence of the unitary networks, over a whole sequence.
 
 .. math::
-    h_t = f(D_K A_K \cdots D_1 A_1 D_0 h_{t-1} + u_t)
+    h_t = f(D_3 R_2 F^{-1} D_2 P R_1 F D_1 h_{t-1} + u_t)
 
-on N/2 complex numbers as real pairs. The matrices A are constant over the sequence; the diagonal D are turns by
-given angles, one for each time step, or absent. With one matrix and no turns this is the unitary RNN, with two
-matrices and turns the multiplicative one.
+on N/2 complex numbers as real pairs. The diagonal D are turns by given angles, one for each time step and item or one
+for all; R are reflections, P is a permutation, F the unitary Fourier transform.
 """
+
+import math
 
 import torch
 from torch import Tensor
@@ -39,27 +40,60 @@ def turn(z: Tensor, angles: Tensor) -> Tensor:
     return torch.cat([cos * re - sin * im, sin * re + cos * im], dim=-1)
 
 
+def real_form(X: Tensor) -> Tensor:
+    """The real (2m, 2n) matrix that acts on real pairs as the complex matrix of the pair X, (2m, n), does."""
+    re, im = X.chunk(2)
+    return torch.cat([X, torch.cat([-im, re])], dim=1)
+
+
+def _fourier(n: int, sign: int, like: Tensor) -> Tensor:
+    r"""The unitary matrix :math:`e^{\pm 2 \pi i j k / n} / \sqrt n`, as a real pair along the first dimension."""
+    k = torch.arange(n, device=like.device)
+    angles = (k.outer(k) % n).double() * (sign * 2 * math.pi / n)
+    return (torch.cat([angles.cos(), angles.sin()]) / math.sqrt(n)).to(like.dtype)
+
+
+def _reflect(v: Tensor, X: Tensor) -> Tensor:
+    r"""R X, with R the reflection :math:`I - 2 v v^\dagger / |v|^2`."""
+    V = real_form(v.unsqueeze(1))
+    return torch.addmm(X, V * (-2 / v.dot(v)), V.T @ X)
+
+
+def constant_parts(reflections: Tensor, permutation: Tensor) -> tuple[Tensor, Tensor]:
+    """P R_1 F and R_2 F^-1, what stands between two diagonals: real matrices ``(N, N)`` that act on real pairs.
+
+    Shapes: reflections ``(2, N)``, permutation ``(N/2,)``.
+    """
+    n = len(permutation)
+    v_1, v_2 = reflections
+    rows = torch.cat([permutation, n + permutation])
+    inner = _reflect(v_1, _fourier(n, -1, reflections)).index_select(0, rows)
+    return real_form(inner), real_form(_reflect(v_2, _fourier(n, 1, reflections)))
+
+
 def sequence(
-    u: Tensor, h_0: Tensor, matrices: Tensor, angles: Tensor | None, bias: Tensor, backend: str = "auto"
+    u: Tensor,
+    h_0: Tensor,
+    angles: Tensor,
+    reflections: Tensor,
+    permutation: Tensor,
+    bias: Tensor,
+    backend: str = "auto",
 ) -> Tensor:
     """All h_t, by the backend that can serve.
 
-    Shapes: u ``(T, B, N)``, h_0 ``(B, N)``, matrices ``(K, N, N)`` (each the real form of a complex matrix),
-    angles ``(T, B, K + 1, N/2)`` or None, bias ``(N/2,)``; the result ``(T, B, N)``.
+    Shapes: u ``(T, B, N)``, h_0 ``(B, N)``, angles ``(T, B, 3, N/2)`` or for all steps and items ``(1, 1, 3, N/2)``,
+    reflections ``(2, N)``, permutation ``(N/2,)`` int64, bias ``(N/2,)``; the result ``(T, B, N)``.
     """
     path, _ = choose_backend(backend, u.device, u.dtype, kernel="unitary_fused")
     if path == "fused":
         from associative_lstm.kernels.unitary_fused import sequence as fused_sequence
 
-        return fused_sequence(u, h_0, matrices, angles, bias)
+        return fused_sequence(u, h_0, angles, reflections, permutation, bias)
+    inner, outer = constant_parts(reflections, permutation)
     h, outputs = h_0, []
-    for t in range(u.shape[0]):
-        for k, A in enumerate(matrices):
-            if angles is not None:
-                h = turn(h, angles[t, :, k])
-            h = h @ A.T
-        if angles is not None:
-            h = turn(h, angles[t, :, -1])
-        h = modrelu(h + u[t], bias)
+    for u_t, (d_1, d_2, d_3) in zip(u, angles.expand(len(u), -1, -1, -1).transpose(1, 2), strict=True):
+        h = turn(turn(h, d_1) @ inner.T, d_2)
+        h = modrelu(turn(h @ outer.T, d_3) + u_t, bias)
         outputs.append(h)
     return torch.stack(outputs)

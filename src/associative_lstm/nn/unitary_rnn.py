@@ -11,41 +11,10 @@ from associative_lstm.nn._recurrent import RecurrentNetwork
 from associative_lstm.nn.base import check_choice
 
 
-def _fourier(products: Tensor, sign: int, dtype: torch.dtype) -> Tensor:
-    r"""The unitary matrix :math:`e^{\pm 2 \pi i j k / n} / \sqrt n`, as a real pair along the first dimension.
-
-    ``products`` is j k modulo n: the angles of all elements are among n.
-    """
-    n = len(products)
-    angles = torch.arange(n, device=products.device, dtype=torch.float64) * (sign * 2 * math.pi / n)
-    pair = torch.stack([angles.cos(), angles.sin()]) / math.sqrt(n)
-    return pair.to(dtype).index_select(1, products.flatten()).view(2 * n, n)
-
-
-def _real_form(X: Tensor) -> Tensor:
-    """The real (2m, 2n) matrix that acts on real pairs as the complex matrix of the pair X, (2m, n), does."""
-    re, im = X.chunk(2)
-    return torch.cat([X, torch.cat([-im, re])], dim=1)
-
-
-def _turn(X: Tensor, angles: Tensor) -> Tensor:
-    """Multiply the complex matrix of the pair X by ``exp(i angles)``, broadcast: D X of a column, X D of a row."""
-    re, im = X.chunk(2)
-    cos, sin = angles.cos(), angles.sin()
-    return torch.cat([re * cos - im * sin, re * sin + im * cos])
-
-
-def _reflect(v: Tensor, X: Tensor) -> Tensor:
-    r"""R X, with R the reflection :math:`I - 2 v v^\dagger / |v|^2`."""
-    V = _real_form(v.unsqueeze(1))
-    return torch.addmm(X, V * (-2 / v.dot(v)), V.T @ X)
-
-
 class _UnitaryBase(RecurrentNetwork):
     """What both networks have: input weights, reflections, a permutation, a modulus bias."""
 
     permutation: Tensor
-    _products: Tensor
 
     def __init__(
         self,
@@ -70,8 +39,6 @@ class _UnitaryBase(RecurrentNetwork):
         self.reflections = torch.nn.Parameter(torch.empty(2, hidden_size, **factory))
         self.modulus_bias = torch.nn.Parameter(torch.empty(half, **factory))
         self.register_buffer("permutation", torch.randperm(half, device=factory["device"]))
-        k = torch.arange(half, device=factory["device"])
-        self.register_buffer("_products", k.outer(k) % half, persistent=False)
         if learn_initial_state:
             self._learn_initial_state(**factory)
 
@@ -91,19 +58,11 @@ class _UnitaryBase(RecurrentNetwork):
     def _state(self, parts: list[Tensor]) -> Tensor:
         return parts[0]
 
-    def _constant_parts(self) -> tuple[Tensor, Tensor]:
-        """P R_1 F and R_2 F^-1: what stands between two diagonals, as real pairs along the first dimension."""
-        half = self.hidden_size // 2
-        F, F_inverse = (_fourier(self._products, sign, self.weight.dtype) for sign in (-1, 1))
-        v_1, v_2 = self.reflections
-        rows = torch.cat([self.permutation, half + self.permutation])
-        return _reflect(v_1, F).index_select(0, rows), _reflect(v_2, F_inverse)
-
-    def _run(
-        self, x: Tensor, h_0: Tensor, matrices: Tensor, angles: Tensor | None
-    ) -> tuple[Tensor, list[Tensor]]:
+    def _run(self, x: Tensor, h_0: Tensor, angles: Tensor) -> tuple[Tensor, list[Tensor]]:
         u = torch.nn.functional.linear(x, self.weight, self.bias)
-        output = unitary.sequence(u, h_0, matrices, angles, self.modulus_bias, self.backend)
+        output = unitary.sequence(
+            u, h_0, angles, self.reflections, self.permutation, self.modulus_bias, self.backend
+        )
         return output, [output[-1]]
 
 
@@ -118,8 +77,8 @@ class UnitaryRNN(_UnitaryBase):
     reflections :math:`I - 2 v v^\dagger / |v|^2` of learned vectors v, F the unitary discrete Fourier
     transformation, P a constant random permutation, f a rectifier of the modulus with a learned bias (see
     :func:`associative_lstm.kernels.unitary.modrelu` for what it does at 0). A product of unitary matrices is
-    unitary, so W is, whatever was learned. It is put together once for each call: a time step is one matrix
-    product.
+    unitary, so W is, whatever was learned. A size that is twice a power of two is
+    the fastest: the transformations take n log n operations.
 
     Phases start uniform on the circle, v uniform in (-1, 1), a learned h_0 uniform in
     :math:`\pm\sqrt{3 / N_h}`, as in that paper; V is Glorot-uniform and the biases are zero.
@@ -178,13 +137,12 @@ class UnitaryRNN(_UnitaryBase):
 
     def recurrent_matrix(self) -> Tensor:
         """W as the real ``(hidden_size, hidden_size)`` matrix that acts on real pairs: orthogonal."""
-        inner, outer = self._constant_parts()
-        d_1, d_2, d_3 = self.phases
-        W = _real_form(outer) @ _turn(inner, d_2.unsqueeze(1))
-        return _real_form(_turn(W, d_3.unsqueeze(1) + d_1))  # rows by d_3 and columns by d_1
+        inner, outer = unitary.constant_parts(self.reflections, self.permutation)
+        d_1, d_2, d_3 = (unitary.real_form(torch.cat([d.cos().diag(), d.sin().diag()])) for d in self.phases)
+        return d_3 @ outer @ d_2 @ inner @ d_1
 
     def _sequence(self, x: Tensor, parts: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
-        return self._run(x, parts[0], self.recurrent_matrix().unsqueeze(0), None)
+        return self._run(x, parts[0], self.phases[None, None])
 
 
 class MultiplicativeUnitaryRNN(_UnitaryBase):
@@ -194,9 +152,8 @@ class MultiplicativeUnitaryRNN(_UnitaryBase):
         \theta_1, \theta_2, \theta_3 &= W_{xr} x_t + b_r, \qquad D_k = \mathrm{diag}(e^{i \theta_k}) \\
         h_t &= f(D_3 R_2 F^{-1} D_2 P R_1 F D_1 h_{t-1} + V x_t + b)
 
-    All else is as in :class:`UnitaryRNN`, which this is if :math:`W_{xr} = 0`. What stands between two diagonals
-    does not depend on the input and is put together once for each call: a time step is two matrix products.
-    W_xr is Glorot-uniform and b_r uniform on the circle at the start.
+    All else is as in :class:`UnitaryRNN`, which this is if :math:`W_{xr} = 0`. W_xr is Glorot-uniform and b_r uniform
+    on the circle at the start.
 
     Args:
         input_size: the number n of features of ``x``.
@@ -248,6 +205,5 @@ class MultiplicativeUnitaryRNN(_UnitaryBase):
         torch.nn.init.uniform_(self.phase_bias, -math.pi, math.pi)
 
     def _sequence(self, x: Tensor, parts: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
-        matrices = torch.stack([_real_form(part) for part in self._constant_parts()])
         angles = torch.nn.functional.linear(x, self.phase_weight, self.phase_bias)
-        return self._run(x, parts[0], matrices, angles.unflatten(-1, (3, -1)))
+        return self._run(x, parts[0], angles.unflatten(-1, (3, -1)))
