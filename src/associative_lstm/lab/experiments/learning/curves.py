@@ -103,18 +103,14 @@ class Curve:
         return runs / self.task / self.network.name / f"lr{rate:g}-seed{seed}"
 
 
-_SLOW = ("unitary-rnn-1024", "multiplicative-unitary-rnn-1024")
-
-
 def curve(task: str, network: str) -> Curve:
     """The curve of a network on a task.
 
     Copy runs need a longer sweep: in the first thousands of minibatches most networks are at chance with every rate.
-    Unitary RNNs of 1024 units and the networks compared to the NTM take 20 to 100 ms per minibatch, so theirs are
-    half as long.
+    The networks compared to the NTM take 20 to 50 ms per minibatch, so their curves are half as long.
     """
     steps, sweep_steps = 20_000, 10_000 if task.startswith("copy") else 5_000
-    if network in _SLOW or NETWORKS[network].values.get("batch_size") == 1:
+    if NETWORKS[network].values.get("batch_size") == 1:
         steps, sweep_steps = 10_000, 2_500
     chosen = NETWORKS[network]
     return Curve(task, chosen, steps, sweep_steps, SEEDS[:1] if chosen.large else SEEDS)
