@@ -116,7 +116,7 @@ def test_axes_can_be_chosen(tab):
 
 
 def test_the_whole_sweep(tab):
-    rates = f"{FIG6}.querySelector('[aria-label=\"learning rates shown\"]')"
+    rates = f"{FIG6}.querySelector('[aria-label=rates]')"
     assert tab.run(f"{rates}.hidden") is True
     choose(tab, "view:sweep")
     assert curves(tab) == {LSTM: 4, LARGE: 1, ONE: 4, FOUR: 4, EIGHT: 2}

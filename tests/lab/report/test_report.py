@@ -137,6 +137,22 @@ def test_it_says_what_is_not_finished(page):
     assert f"0 of {len(FIGURES['fig8'].networks)} networks finished" in page.text
 
 
+def test_a_rate_beyond_the_sweep(tmp_path):
+    for rate in (3e-4, 1e-3, 3e-3, 1e-2):
+        sweep_run(tmp_path / "runs", "xml", "lstm-128", rate, level=0.01 / rate)
+        sweep_run(tmp_path / "runs", "xml", "lstm-512", rate, logged=3, diverged="not finite")
+    page = make(tmp_path / "runs", tmp_path / "a.html", tmp_path)
+    lstm, large = (json.loads(page.data)["plots"]["fig6"]["series"][k] for k in (0, 2))
+    assert lstm["note"] == "a rate beyond the sweep is under way"
+    assert large["note"] == "diverged with every rate"
+    sweep_run(tmp_path / "runs", "xml", "lstm-128", 3e-2)
+    page = make(tmp_path / "runs", tmp_path / "a.html", tmp_path)
+    lstm = json.loads(page.data)["plots"]["fig6"]["series"][0]
+    assert lstm["note"] == "0 of 3 seeds finished"
+    assert lstm["views"]["sweep"][-1] == "xml/lstm-128/lr0.03-seed0"
+    assert "0.0003 0.001 0.003 0.01 0.03 LSTM 128" in page.text
+
+
 def test_every_claim_has_the_verdict_of_its_statement(page, runs):
     for statement in STATEMENTS:
         claim = statement.judge(runs)

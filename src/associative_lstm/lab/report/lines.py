@@ -1,6 +1,6 @@
 """What is drawn: few points and few digits of each run, and the plots that share them.
 
-The page holds one JSON object ``{"lines": {id: line}, "plots": {id: plot}}``, which ``report.js`` draws. A line has
+The page holds one JSON object ``{"lines": {id: line}, "plots": {id: plot}}``, which its scripts draw. A line has
 columns ``x`` and ``y`` by name (a regular column is ``{"from": a, "by": b}``); a plot names the columns that can be
 chosen and has series, each with a colour, a dash pattern and the ids of its lines in every view.
 """

@@ -129,8 +129,12 @@ def render(page: Page) -> str:
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     environment.filters["number"] = _number
     here = files("associative_lstm.lab.report")
-    parts = {kind: (here / f"report.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")}
-    return environment.get_template("template.html").render(page=page, palette=PALETTE, **parts)
+    css, *js = (
+        (here / name).read_text(encoding="utf-8") for name in ("report.css", "points.js", "report.js")
+    )
+    return environment.get_template("template.html").render(
+        page=page, palette=PALETTE, css=css, js="\n".join(js)
+    )
 
 
 def _order(key: str) -> tuple[float, str]:

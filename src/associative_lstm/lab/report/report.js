@@ -1,92 +1,6 @@
-"use strict";
+// Draws the plots of the page as SVG, and obeys their buttons; points.js comes before it.
 
-// Draws the plots of the page from the JSON in #data (lab/report/lines.py says what is in it), as SVG.
-
-const DATA = JSON.parse(document.getElementById("data").textContent);
 const PRINT_WIDTH = 660;
-
-const format = (value, digits = 4) =>
-  value.toLocaleString("en", { maximumSignificantDigits: Math.abs(value) >= 1000 ? 6 : digits });
-
-function html(tag, properties = {}, ...children) {
-  const element = Object.assign(document.createElement(tag), properties);
-  element.append(...children);
-  return element;
-}
-
-function svg(tag, attributes = {}, text = null) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  if (text !== null) element.textContent = text;
-  return element;
-}
-
-// ---- lines --------------------------------------------------------------------------------------------------------
-
-const column = (values, count) =>
-  Array.isArray(values) ? values : Array.from({ length: count }, (_, i) => values.from + i * values.by);
-
-// The mean over the last `window` values before each; the line begins where it has that many.
-function smooth(values, window) {
-  const width = Math.min(window, values.length);
-  const means = [];
-  for (let end = width; end <= values.length; end++) {
-    let sum = 0;
-    for (let k = end - width; k < end; k++) sum = values[k] === null ? NaN : sum + values[k];
-    means.push(sum / width);
-  }
-  return means;
-}
-
-// The points of one run: {x, y, raw, at}, where `at` has the other columns of x for the tooltip.
-function pointsOf(id, xKey, yKey) {
-  const line = DATA.lines[id];
-  const raw = line.y[yKey] ?? [];
-  const y = smooth(raw, line.window);
-  const skipped = raw.length - y.length;
-  const columns = Object.entries(line.x).map(([key, values]) => [key, column(values, raw.length)]);
-  const points = y.map((value, i) => {
-    const at = Object.fromEntries(columns.map(([key, values]) => [key, values[i + skipped]]));
-    return { x: at[xKey], y: value, raw: raw[i + skipped], at };
-  });
-  return points.filter((p) => p.x !== null && Number.isFinite(p.y));
-}
-
-// The mean of several runs, as far as all of them go.
-function meanOf(runs) {
-  const length = Math.min(...runs.map((points) => points.length));
-  const mean = (values) => values.reduce((a, b) => a + b, 0) / values.length;
-  return Array.from({ length }, (_, i) => {
-    const here = runs.map((points) => points[i]);
-    const ys = here.map((p) => p.y);
-    const keys = Object.keys(here[0].at);
-    const at = Object.fromEntries(keys.map((key) => [key, mean(here.map((p) => p.at[key]))]));
-    return { x: mean(here.map((p) => p.x)), y: mean(ys), low: Math.min(...ys), high: Math.max(...ys), at };
-  });
-}
-
-// ---- axes ---------------------------------------------------------------------------------------------------------
-
-function linearTicks(low, high, count) {
-  const rough = (high - low) / Math.max(1, count);
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * [1, 2, 5, 10].find((multiple) => multiple * power >= rough * 0.999);
-  const ticks = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high * (1 + 1e-9); k++) ticks.push(k * step + 0);  // never -0
-  return ticks;
-}
-
-function logTicks(low, high) {
-  const multiples = Math.log10(high / low) > 2.6 ? [1] : [1, 2, 5];
-  const ticks = [];
-  for (let power = Math.floor(Math.log10(low)); 10 ** power <= high; power++) {
-    for (const multiple of multiples) ticks.push(multiple * 10 ** power);
-  }
-  const inside = ticks.filter((tick) => tick >= low * 0.999 && tick <= high * 1.001);
-  return inside.length >= 2 ? inside : linearTicks(low, high, 4);
-}
-
-// ---- a plot -------------------------------------------------------------------------------------------------------
 
 class Plot {
   constructor(figure, name) {
@@ -95,12 +9,10 @@ class Plot {
     this.hidden = new Set();
     this.hiddenRates = new Set();
     this.state = { view: this.spec.views[0].key, y: this.spec.y[0].key, x: this.spec.x[0].key, scale: "linear" };
-    this.width = 0;
     this.controls = html("div", { className: "controls" });
     this.chart = svg("svg", { class: "chart", tabindex: 0, role: "img" });
     this.legend = html("div", { className: "legend" });
-    this.tip = html("div", { className: "tip", hidden: true });
-    this.tip.setAttribute("role", "status");
+    this.tip = html("div", { className: "tip", role: "status", hidden: true });
     figure.replaceChildren(this.controls, this.chart, this.legend, this.tip);
     if (this.spec.caption) figure.prepend(html("figcaption", {}, this.spec.caption));
     this.makeControls();
@@ -113,45 +25,44 @@ class Plot {
   }
 
   makeControls() {
-    const choose = (key) => (value) => { this.state[key] = value; this.update(); };
-    const scales = [{ key: "linear", name: "linear" }, { key: "log", name: "log" }];
-    this.choice("runs", this.spec.views, "view", choose("view"));
-    this.choice("cost of", this.spec.y, "y", choose("y"));
-    this.choice("y", scales, "scale", choose("scale"));
-    this.choice("x", this.spec.x, "x", choose("x"));
+    this.choice("runs", "view", this.spec.views);
+    this.choice("cost of", "y", this.spec.y);
+    this.choice("y", "scale", [{ key: "linear", name: "linear" }, { key: "log", name: "log" }]);
+    this.choice("x", "x", this.spec.x);
     const ids = this.spec.series.flatMap((series) => series.views.sweep ?? []);
     this.rates = [...new Set(ids.map((id) => DATA.lines[id].rate))].sort((a, b) => a - b);
-    this.rateGroup = html("div", { className: "group" }, html("span", {}, "rates"));
+    this.rateGroup = this.group("rates");
     for (const rate of this.rates) {
-      const button = html("button", { type: "button" }, String(rate));
-      button.setAttribute("aria-pressed", "true");
+      const button = this.button(this.rateGroup, true, String(rate));
       button.addEventListener("click", () => this.toggle(this.hiddenRates, rate, button));
-      this.rateGroup.append(button);
     }
-    this.rateGroup.setAttribute("role", "group");
-    this.rateGroup.setAttribute("aria-label", "learning rates shown");
-    this.controls.append(this.rateGroup);
   }
 
-  // A row of buttons of which one is pressed; none where there is nothing to choose.
-  choice(label, options, key, choose) {
+  // Buttons of which one is pressed; none where there is nothing to choose.
+  choice(label, key, options) {
     if (options.length < 2) return;
-    const group = html("div", { className: "group" }, html("span", {}, label));
-    group.setAttribute("role", "group");
-    group.setAttribute("aria-label", label);
+    const group = this.group(label);
     for (const option of options) {
-      const button = html("button", { type: "button" }, option.name);
+      const button = this.button(group, this.state[key] === option.key, option.name);
       button.dataset.choice = `${key}:${option.key}`;
-      button.setAttribute("aria-pressed", String(this.state[key] === option.key));
       button.addEventListener("click", () => {
-        for (const other of group.querySelectorAll("button")) {
-          other.setAttribute("aria-pressed", String(other === button));
-        }
-        choose(option.key);
+        for (const other of group.querySelectorAll("button")) other.ariaPressed = String(other === button);
+        this.state[key] = option.key;
+        this.update();
       });
-      group.append(button);
     }
+  }
+
+  group(label) {
+    const group = html("div", { className: "group", role: "group", ariaLabel: label }, html("span", {}, label));
     this.controls.append(group);
+    return group;
+  }
+
+  button(parent, pressed, ...content) {
+    const button = html("button", { type: "button", ariaPressed: String(pressed) }, ...content);
+    parent.append(button);
+    return button;
   }
 
   makeLegend() {
@@ -160,14 +71,12 @@ class Plot {
       swatch.append(svg("path", { d: "M0 5H30", class: "mean", ...this.ink(series) }));
       const label = html("span", {}, series.label);
       if (series.note) label.append(" ", html("small", {}, `(${series.note})`));
-      const button = html("button", { type: "button" }, swatch, label);
-      button.setAttribute("aria-pressed", "true");
+      const button = this.button(this.legend, true, swatch, label);
       button.disabled = !Object.values(series.views).some((ids) => ids.length);
       button.addEventListener("click", () => this.toggle(this.hidden, index, button));
       for (const [event, value] of [["pointerenter", index], ["pointerleave", null]]) {
         button.addEventListener(event, () => this.emphasise(value));
       }
-      this.legend.append(button);
     });
   }
 
@@ -177,7 +86,7 @@ class Plot {
 
   toggle(hidden, value, button) {
     if (!hidden.delete(value)) hidden.add(value);
-    button.setAttribute("aria-pressed", String(!hidden.has(value)));
+    button.ariaPressed = String(!hidden.has(value));
     this.update();
   }
 
@@ -195,14 +104,16 @@ class Plot {
     this.spec.series.forEach((series, index) => {
       if (this.hidden.has(index)) return;
       const best = new Set(series.views.best);
-      const ids = series.views[view].filter((id) => view !== "sweep" || !this.hiddenRates.has(DATA.lines[id].rate));
+      const sweep = view === "sweep";
+      const ids = series.views[view].filter((id) => !sweep || !this.hiddenRates.has(DATA.lines[id].rate));
       const runs = ids.map((id) => ({ id, points: pointsOf(id, x, y) })).filter((run) => run.points.length);
       for (const { id, points } of runs) {
-        const kind = view === "sweep" && !best.has(id) ? "swept" : view === "sweep" || runs.length === 1 ? "mean" : "single";
+        const main = sweep ? best.has(id) : runs.length === 1;
+        const kind = main ? "mean" : sweep ? "swept" : "single";
         const { name, diverged } = DATA.lines[id];
         found.push({ series, index, kind, name, points, diverged });
       }
-      if (view !== "sweep" && runs.length > 1) {
+      if (!sweep && runs.length > 1) {
         const points = meanOf(runs.map((run) => run.points));
         found.push({ series, index, kind: "mean", name: `mean of ${runs.length} ${this.spec.of}`, points });
       }
@@ -232,13 +143,13 @@ class Plot {
   }
 
   scale(quantity) {
-    const xs = this.drawn.flatMap((line) => line.points.map((p) => p.x));
-    const ys = this.drawn.flatMap((line) => line.points.map((p) => p.y)).filter((y) => y > 0 || this.state.scale === "linear");
-    const right = xs.reduce((a, b) => Math.max(a, b), 0) || 1;
-    const highest = Math.min(ys.reduce((a, b) => Math.max(a, b), 0) * 1.04, quantity.top ?? Infinity) || 1;
     const log = this.state.scale === "log";
-    const least = ys.reduce((a, b) => Math.min(a, b), Infinity) * (log ? 0.9 : 0.98);
-    const lowest = log || quantity.zero === false ? Math.max(least, log ? quantity.bottom ?? 0 : 0) : 0;
+    const points = this.drawn.flatMap((line) => line.points).filter((p) => p.y > 0 || !log);
+    const extreme = (pick, key, start) => points.reduce((value, p) => pick(value, p[key]), start);
+    const right = extreme(Math.max, "x", 0) || 1;
+    const [least, most] = [extreme(Math.min, "y", Infinity), 1.04 * extreme(Math.max, "y", 0) || 1];
+    const lowest = this.lowest(quantity, Math.min(least, most), log);
+    const highest = quantity.top > lowest ? Math.min(most, quantity.top) : most;
     this.yTicks = log ? logTicks(lowest, highest) : linearTicks(lowest, highest, this.height / 48);
     const room = Math.max(...this.yTicks.map((tick) => format(tick).length));
     this.box = { left: 14 + 7 * room, right: this.width - 22, top: 26, bottom: this.height - 40 };
@@ -252,8 +163,14 @@ class Plot {
     this.inside = (y) => y >= lowest && y <= highest;
   }
 
+  // Where the axis begins: at 0, unless it is logarithmic or the quantity is never near 0.
+  lowest(quantity, least, log) {
+    if (log) return Math.max(0.9 * least, quantity.bottom ?? 0);
+    return quantity.zero === false ? 0.98 * least : 0;
+  }
+
   drawAxes(quantity, abscissa) {
-    const { left, right, top, bottom } = this.box;
+    const { left, right, bottom } = this.box;
     const axes = svg("g");
     for (const tick of this.yTicks) {
       const y = this.toY(tick);
@@ -267,7 +184,8 @@ class Plot {
     }
     axes.append(svg("line", { class: "axis", x1: left, x2: right, y1: bottom, y2: bottom }));
     axes.append(svg("text", { x: 2, y: 14, class: "y-label" }, quantity.label));
-    axes.append(svg("text", { x: (left + right) / 2, y: this.height - 5, "text-anchor": "middle", class: "x-label" }, abscissa.label));
+    const below = { x: (left + right) / 2, y: this.height - 5, "text-anchor": "middle", class: "x-label" };
+    axes.append(svg("text", below, abscissa.label));
     this.chart.append(axes);
     for (const mark of quantity.marks ?? []) {
       if (!this.inside(mark.value)) continue;
@@ -288,7 +206,8 @@ class Plot {
     const groups = new Map();
     const order = ["single", "swept", "mean"];
     for (const line of [...this.drawn].sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind))) {
-      if (!groups.has(line.index)) groups.set(line.index, svg("g", { "data-series": line.index, "clip-path": `url(#${clip})` }));
+      const attributes = { "data-series": line.index, "clip-path": `url(#${clip})` };
+      if (!groups.has(line.index)) groups.set(line.index, svg("g", attributes));
       const d = line.points
         .filter((p) => p.y > 0 || this.state.scale === "linear")
         .map((p, i) => `${i ? "L" : "M"}${this.toX(p.x).toFixed(1)} ${this.toY(p.y).toFixed(1)}`)
@@ -343,7 +262,9 @@ class Plot {
     this.shown = { line, i };
     line.path.classList.add("pointed");
     const [x, y] = [this.toX(p.x), Math.max(this.box.top, this.toY(p.y))];
-    for (const [name, value] of Object.entries({ cx: x, cy: y, visibility: "visible" })) this.dot.setAttribute(name, value);
+    this.dot.setAttribute("cx", x);
+    this.dot.setAttribute("cy", y);
+    this.dot.setAttribute("visibility", "visible");
     this.dot.style.fill = `var(--${line.series.colour})`;
     const unit = this.spec.y.find((q) => q.key === this.state.y).unit ?? "";
     const rows = [line.series.name, line.name, this.place(p), `${format(p.y)} ${unit}`];
