@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -130,6 +131,25 @@ def test_wikipedia_has_its_test_text(page):
     line = data["lines"]["wikipedia/lstm-3x256/lr0.001-seed0#test"]
     assert line["x"] == {"minibatches": {"from": 20_000, "by": 20_000}, "seconds": [80, 160]}
     assert line["y"]["cost"] == [2.3, 2.1]
+
+
+def test_wikipedia_has_its_verdicts_and_texts(runs, tmp_path):
+    folder = tmp_path / "results" / "fig10"
+    folder.mkdir(parents=True)
+    known, unknown = "wikipedia/lstm-3x256/lr0.001-seed0", "wikipedia/gone/lr0.001-seed0"
+    claim = replace(judge("Comparable.", "within 0.05", None), key="10a", runs=[known, unknown])
+    write_claims(folder / "claims.json", [claim])
+    (folder / "README.md").write_text("# Figure 10\n\n## What others reach\n\nLess.\n")
+    (folder / "sample-lstm-3x256.txt").write_text("<page> & text")
+    page = make(runs, tmp_path / "report.html", tmp_path / "results")
+    assert "undecided 10a Comparable. Criterion: within 0.05." in page.text
+    assert "What others reach Less." in page.text
+    assert "What lstm-3x256 writes <page> & text" in page.text
+    assert f"#run:{known}" in page.links
+    assert f"{known} {unknown}" in page.text
+    assert not any("gone" in link for link in page.links)
+    order = [page.text.index(f" {key} ") for key in ("8b", "10a")]
+    assert order == sorted(order)
 
 
 def test_it_says_what_is_not_finished(page):
@@ -269,6 +289,13 @@ def test_no_runs_is_one_sentence_and_changes_nothing(tmp_path, capsys, exists):
         f"alstm: {runs} holds no runs: `alstm reproduce all` makes them, --runs names another folder\n"
     )
     assert not out.parent.exists()
+
+
+def test_a_page_that_cannot_be_written_is_one_sentence(runs, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    out = tmp_path / "file" / "report.html"
+    assert cli.main(["report", "--runs", str(runs), "--results", str(tmp_path), "--out", str(out)]) == 1
+    assert capsys.readouterr().err.startswith(f"alstm: {out} could not be written: ")
 
 
 def test_the_command(runs, tmp_path, capsys):

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from associative_lstm.lab.experiments.claims import Claim, judge
 from associative_lstm.lab.experiments.learning.claims import statements_of
 from associative_lstm.lab.experiments.learning.figures import NAMES, Prepare, preparation
-from associative_lstm.lab.files import write_atomically
+from associative_lstm.lab.files import RunError, write_atomically
 from associative_lstm.lab.report.learning import panels
 from associative_lstm.lab.report.lines import PALETTE, Json
 from associative_lstm.lab.report.results import Evidence, Section, memory_sections, table_sections
@@ -61,7 +61,10 @@ def write_report(
     """
     page = build(Runs(runs), results, preparation(seed=seed), advance)
     html = render(page)
-    out.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"{out} could not be written: {error.strerror or error}") from error
     write_atomically(out, html.encode())
     advance()
     return page

@@ -40,6 +40,7 @@ class Section:
     plots: dict[str, Json] = field(default_factory=dict)
     pictures: list[tuple[str, str]] = field(default_factory=list)
     table: Markup = field(default_factory=Markup)
+    texts: list[tuple[str, str]] = field(default_factory=list)
     claims: list[Evidence] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 

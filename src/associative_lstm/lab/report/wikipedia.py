@@ -32,6 +32,9 @@ def wikipedia_section(results: Path, runs: Runs, lines: dict[str, Json]) -> Iter
     section = committed(folder, _TITLE, _COMMAND)
     if (folder / "README.md").is_file():
         with_table(section, folder / "README.md")
+    for path in sorted(folder.glob("sample-*.txt")):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        section.texts.append((f"What {path.stem.removeprefix('sample-')} writes", text))
     if networks:
         section.panels = _panels(networks, runs, lines)
     yield section
