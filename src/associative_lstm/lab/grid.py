@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from associative_lstm.lab.checkpoint import find_checkpoints, step_of
 from associative_lstm.lab.config import Config
 from associative_lstm.lab.files import Diverged, Interrupted, RunError, write_atomically
 from associative_lstm.lab.runlog import last_step, read_config
-from associative_lstm.lab.training import is_tested, resume, train
+from associative_lstm.lab.training import WEIGHTS, is_tested, resume, train
 
 DIVERGED = "diverged.txt"
 """In the folder of a run that ended early because a number was not finite: what happened, in one sentence."""
@@ -29,10 +30,18 @@ Execute = Callable[[Sequence[Job]], Iterable[str | None]]
 
 
 def is_finished(job: Job) -> bool:
-    """Whether the log of the run has all its steps, or it has diverged; checkpoints need not be there any more."""
+    """Whether the log of the run has all its steps, or it has diverged; checkpoints need not be there any more.
+
+    If they are, so must be what comes after the last line of the log: a checkpoint of that step, and the weights.
+    """
     if (job.folder / DIVERGED).is_file():
         return True
-    return last_step(job.folder) >= job.config.steps and is_tested(job.folder, job.config)
+    if last_step(job.folder) < job.config.steps or not is_tested(job.folder, job.config):
+        return False
+    checkpoints = find_checkpoints(job.folder)
+    if not checkpoints:
+        return True
+    return step_of(checkpoints[0]) >= job.config.steps and (job.folder / WEIGHTS).is_file()
 
 
 def make_run(job: Job) -> str | None:

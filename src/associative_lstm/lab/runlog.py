@@ -32,6 +32,21 @@ LOGS = ("log.jsonl", "times.jsonl")
 TESTS = "test.jsonl"
 
 
+def hold(folder: Path) -> IO[str]:
+    """Make the folder if need be and keep other processes from working on its run until this file is closed."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = open(folder / "lock", "a")  # noqa: SIM115 (closed by the caller)
+    except OSError as error:
+        raise RunError(f"{folder} cannot be written: {error.strerror or error}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock.close()
+        raise RunError(f"{folder} is in use by another process") from error
+    return lock
+
+
 class RunLog:
     """A run folder opened for writing, by one process at a time.
 
@@ -44,16 +59,7 @@ class RunLog:
         self.folder = Path(folder)
         if config is None and not (self.folder / "config.toml").is_file():
             raise RunError(f"{self.folder} is not a run: it has no config.toml")
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = open(self.folder / "lock", "a")  # noqa: SIM115 (closed by close())
-        except OSError as error:
-            raise RunError(f"{self.folder} cannot be written: {error.strerror or error}") from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._lock.close()
-            raise RunError(f"{self.folder} is in use by another process") from error
+        self._lock = hold(self.folder)
         self._files: dict[str, IO[bytes]] = {}
         self._events: _Events | None = None
         try:

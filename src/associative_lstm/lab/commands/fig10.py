@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from associative_lstm.lab.commands.common import errors
-from associative_lstm.lab.commands.learning import Jobs, Smoke, grid_line
+from associative_lstm.lab.commands.executing import Address, Cluster, Jobs, executing
+from associative_lstm.lab.commands.learning import Smoke, grid_line
 
 
 def fig10(
@@ -26,6 +27,8 @@ def fig10(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The folder to write to (default: results/fig10).")] = None,
     smoke: Smoke = False,
+    cluster: Cluster = None,
+    address: Address = None,
     seed: Annotated[int, typer.Option(help="The figure has one seed, 0.", min=0, max=0)] = 0,
 ) -> None:
     """Train an LSTM and Associative LSTMs of three layers on Wikipedia; the cost on its test text over training.
@@ -36,7 +39,6 @@ def fig10(
     """
     from associative_lstm.lab.commands.reproduce import report
     from associative_lstm.lab.experiments import fig10 as experiment
-    from associative_lstm.lab.grid import local
     from associative_lstm.lab.tasks.corpus import keep_enwik8
 
     def say(message: str) -> None:
@@ -45,8 +47,7 @@ def fig10(
     runs = runs or Path("runs/smoke" if smoke else "results/runs")
     out = out or Path("runs/smoke/figures/fig10" if smoke else "results/fig10")
     text = None if data is None or smoke else keep_enwik8(data, say)
-    execute = local(jobs)
-    with grid_line("figure 10") as show:
+    with executing(jobs, cluster, address) as execute, grid_line("figure 10") as show:
         outcome = experiment.run(
             out, runs, execute, data=text, steps=steps, networks=network or [], smoke=smoke, show=show
         )

@@ -11,6 +11,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn
 
 from associative_lstm.lab.commands.common import errors
+from associative_lstm.lab.commands.executing import Address, Cluster, Jobs, executing
 from associative_lstm.lab.files import RunError
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ TITLES = {
 
 Out = Annotated[Path, typer.Option(help="The folder for pictures, tables and verdicts, one folder each.")]
 Runs = Annotated[Path, typer.Option(help="The folder of the runs: what is there and done is not made again.")]
-Jobs = Annotated[int, typer.Option(help="Runs made at a time, each by a process with one thread.", min=1)]
 Seed = Annotated[int, typer.Option(help="The first of the seeds.", min=0)]
 Smoke = Annotated[
     bool, typer.Option("--smoke", help="Tiny networks and a few minibatches, to see that it works.")
@@ -49,8 +49,10 @@ def command(name: str, report: Callable[["Outcome"], None]) -> Callable[..., Non
         jobs: Jobs = 1,
         seed: Seed = 0,
         smoke: Smoke = False,
+        cluster: Cluster = None,
+        address: Address = None,
     ) -> None:
-        run_figures([name], runs, out, jobs, seed, smoke, report)
+        run_figures([name], runs, out, jobs, seed, smoke, report, cluster, address)
 
     reproduce.__doc__ = f"{TITLES[name]}\n\n    Example: alstm reproduce {name} --jobs 2"
     return reproduce
@@ -64,16 +66,18 @@ def run_figures(
     seed: int,
     smoke: bool,
     report: Callable[["Outcome"], None],
+    cluster: str | None = None,
+    address: str | None = None,
 ) -> None:
     """Make the runs of the figures in one grid, then draw and judge each."""
     from associative_lstm.lab.experiments.learning import figures
-    from associative_lstm.lab.grid import local
 
     prepare = figures.preparation(seed=seed, quick=smoke)
     if smoke and runs == Path("results/runs"):
         runs, out = Path("runs/smoke"), Path("runs/smoke/figures")  # never among the results
-    with grid_line(names[0] if len(names) == 1 else "all figures") as show:
-        failed = figures.make(names, runs, local(jobs), prepare, show)
+    label = names[0] if len(names) == 1 else "all figures"
+    with executing(jobs, cluster, address) as execute, grid_line(label) as show:
+        failed = figures.make(names, runs, execute, prepare, show)
     for name in names:
         report(figures.draw(name, out / name, runs, prepare))
     if failed:

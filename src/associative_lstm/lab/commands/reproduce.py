@@ -142,6 +142,8 @@ def everything(
     jobs: learning.Jobs = 1,
     seed: learning.Seed = 0,
     smoke: learning.Smoke = False,
+    cluster: learning.Cluster = None,
+    address: learning.Address = None,
 ) -> None:
     """Reproduce every figure and table but the Wikipedia one (fig10), which needs its text.
 
@@ -155,7 +157,7 @@ def everything(
         properties(out=out / "properties", seed=seed)
         for number in (1, 2, 3):
             _table(number, out / f"table{number}", 10, seed)
-    learning.run_figures(list(figures.NAMES), runs, out, jobs, seed, smoke, report)
+    learning.run_figures(list(figures.NAMES), runs, out, jobs, seed, smoke, report, cluster, address)
 
 
 def _table(number: int, out: Path | None, steps: int, seed: int) -> None:

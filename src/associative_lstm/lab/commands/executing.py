@@ -1,0 +1,42 @@
+"""Where the runs of a grid are made: by processes of this machine, or by a cluster."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from associative_lstm.lab.commands.common import errors
+
+if TYPE_CHECKING:
+    from associative_lstm.lab.grid import Execute
+
+Jobs = Annotated[int, typer.Option(help="Runs made at a time, each by a process with one thread.", min=1)]
+Cluster = Annotated[
+    str | None,
+    typer.Option(help="Send the runs to a cluster: ray (this machine's own, with --jobs workers)."),
+]
+Address = Annotated[
+    str | None, typer.Option(help="Of an existing Ray cluster, e.g. auto or ray://head:10001.")
+]
+
+
+@contextmanager
+def executing(jobs: int, cluster: str | None, address: str | None) -> Iterator["Execute"]:
+    """What makes the runs: ``jobs`` at a time here, or as many as the cluster has processors."""
+    from associative_lstm.lab.cluster import ray_cluster
+    from associative_lstm.lab.grid import local
+
+    if cluster not in (None, "ray"):
+        raise ValueError(f"--cluster must be ray, got {cluster!r}")
+    if cluster is None:
+        if address is not None:
+            raise ValueError("--address needs --cluster ray")
+        yield local(jobs)
+        return
+
+    def say(message: str) -> None:
+        errors.print(message, style="yellow", highlight=False, markup=False)
+
+    with ray_cluster(address, jobs, say) as execute:
+        yield execute
