@@ -7,7 +7,7 @@ ordered by length, longest first, so that those at work at time t are the first 
 import numpy as np
 
 from associative_lstm.kernels.fused_steps import backward_item, forward_item, workspace
-from associative_lstm.kernels.matmul import multiply
+from associative_lstm.kernels.matmul import aligned, multiply
 from associative_lstm.kernels.runtime import jit
 from associative_lstm.kernels.simd import load, store, width
 
@@ -106,9 +106,10 @@ def forward(
     flat_z, flat_c, flat_h = z.reshape(-1), c.reshape(-1), h.reshape(-1)
     flat_output, flat_cells = output.reshape(-1), cells.reshape(-1)
     h_slice = h[start:stop]
-    y = np.empty((stop - start, w_hh[1] * w_hh[3]), z.dtype)
-    flat_y = y.reshape(-1)
-    work = np.empty(workspace(heads, copies) * n, z.dtype)
+    y_width = w_hh[1] * w_hh[3]
+    flat_y = aligned((stop - start) * y_width, z)
+    y = flat_y.reshape(stop - start, y_width)
+    work = aligned(workspace(heads, copies) * n, z)
     for tau in range(first, last):
         t = steps - 1 - tau if reverse else tau
         count = _at_work(start, stop, lengths, t)
@@ -119,7 +120,7 @@ def forward(
                 flat_z,
                 ((t - z_base) * batch + b) * rows,
                 flat_y,
-                k * y.shape[1],
+                k * y_width,
                 rows_h // n,
                 flat_c,
                 b * item,
@@ -204,9 +205,10 @@ def backward(
     flat_z, flat_cells, flat_start = z.reshape(-1), cells.reshape(-1), c_start.reshape(-1)
     flat_dc, flat_dz, flat_dh = dc.reshape(-1), dz.reshape(-1), dh.reshape(-1)
     flat_d_output, flat_d_cells = d_output.reshape(-1), d_cells.reshape(-1)
-    y = np.empty((stop - start, w_hh[1] * w_hh[3]), z.dtype)
-    flat_y = y.reshape(-1)
-    work = np.empty(workspace(heads, copies) * n, z.dtype)
+    y_width = w_hh[1] * w_hh[3]
+    flat_y = aligned((stop - start) * y_width, z)
+    y = flat_y.reshape(stop - start, y_width)
+    work = aligned(workspace(heads, copies) * n, z)
     for tau in range(last - 1, first - 1, -1):
         t = steps - 1 - tau if reverse else tau
         count = _at_work(start, stop, lengths, t)
@@ -246,6 +248,6 @@ def backward(
                 dz_first[b] = dz[t - dz_base, b]
         multiply(y, dz[t - dz_base, start:stop], count, w_hh)
         for k in range(count):
-            _copy(flat_y, k * y.shape[1], flat_dh, (start + k) * H, H)
+            _copy(flat_y, k * y_width, flat_dh, (start + k) * H, H)
         for b in range(start + count, stop):
             dz[t - dz_base, b] = 0

@@ -8,17 +8,21 @@ The tile is written with explicit vectors because the compiler does not hold a b
 """
 
 import numpy as np
+import torch
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from associative_lstm.kernels.runtime import jit
-from associative_lstm.kernels.simd import VECTOR_BYTES, lanes_of
+from associative_lstm.kernels.simd import VECTOR_BYTES, lanes_of, transpose
+from associative_lstm.kernels.simd import width as vector_width
 
 VECTORS = 4
 MOST_ROWS = 6  # rows of a tile: 6 x 4 sums, 4 vectors of W; 32 registers suffice
 
+
+_TORCH = {4: torch.float32, 8: torch.float64}  # by bytes
 
 Packed = tuple[np.ndarray, int, int, int, int, int]
 """Numbers, panels, depth, width of a panel, and how far apart panels and a panel's rows are."""
@@ -34,6 +38,15 @@ def panel_width(typingctx, array):
 
 
 @jit
+def aligned(count, like):
+    """An array of ``count`` numbers like those of ``like``, not initialised, a vector of it within one cache line."""
+    spare = VECTOR_BYTES // like.itemsize
+    numbers = np.empty(count + spare, like.dtype)
+    skip = -(numbers.ctypes.data // like.itemsize) % spare
+    return numbers[skip : skip + count]
+
+
+@jit
 def _copy_panels(w, packed):
     panels, depth, width = packed.shape
     for p in range(panels):
@@ -44,15 +57,40 @@ def _copy_panels(w, packed):
             packed[p, k, filled:] = 0
 
 
+@jit
+def _transpose_panels(w, packed):
+    """The same of the transpose of w ``(columns, depth)``."""
+    panels, depth, width = packed.shape
+    columns, lanes = w.shape[0], vector_width(w)
+    if w.shape[1] != depth or columns > panels * width or width % lanes != 0:
+        raise IndexError("pack: the panels do not fit the matrix")
+    source, target = w.reshape(-1), packed.reshape(-1)
+    for column in range(0, panels * width, lanes):
+        to = column // width * depth * width + column % width
+        for k in range(0, depth, lanes):
+            transpose(
+                source, column * depth + k, depth, columns - column, depth - k, target, to + k * width, width
+            )
+
+
 def pack(w: np.ndarray) -> Packed:
-    """W ``(depth, columns)`` in panels: as it is if it consists of whole ones, else a copy filled up with zeros."""
+    """W ``(depth, columns)`` in panels: as it is if it consists of whole ones, else a copy filled up with zeros.
+
+    Panels begin at addresses where a vector does not cross a line of the cache: else a product takes half as long
+    again.
+    """
     depth, columns = w.shape
     width = VECTORS * VECTOR_BYTES // w.itemsize
     panels = -(-columns // width)
-    if panels * width == columns and w.flags.c_contiguous:
+    if panels * width == columns and w.flags.c_contiguous and w.ctypes.data % VECTOR_BYTES == 0:
         return w.reshape(-1), panels, depth, width, width, columns
-    packed = np.empty((panels, depth, width), w.dtype)
-    _copy_panels(w, packed)
+    packed = torch.empty(
+        panels, depth, width, dtype=_TORCH[w.itemsize]
+    ).numpy()  # PyTorch's memory is aligned
+    if w.flags.f_contiguous:
+        _transpose_panels(w.T, packed)
+    else:
+        _copy_panels(np.ascontiguousarray(w), packed)
     return packed.reshape(-1), panels, depth, width, depth * width, width
 
 
@@ -159,6 +197,7 @@ def multiply(y, h, rows, packed):
 @jit
 def multiply_repeatedly(start, stop, h, packed, times):
     """The products of a time loop without the rest of it, for items start to stop - 1: what a loop cannot beat."""
-    y = np.empty((stop - start, packed[1] * packed[3]), h.dtype)
+    columns = packed[1] * packed[3]
+    y = aligned((stop - start) * columns, h).reshape(stop - start, columns)
     for _ in range(times):
         multiply(y, h[start:stop], stop - start, packed)

@@ -299,3 +299,63 @@ def select_greater(typingctx, a, b, x, y):
         return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[2], args[3])
 
     return x(a, b, x, y), codegen
+
+
+@intrinsic
+def transpose(typingctx, source, at, stride, rows, count, target, target_at, target_stride):
+    """target[target_at + j * target_stride + i] = source[at + i * stride + j], a square block of lanes x lanes.
+
+    Only i < rows and j < count are read; what would come from other rows is written as 0, other j are not written.
+    """
+    lanes = lanes_of(source.dtype)
+    kind = types.intp
+
+    def codegen(context, builder, signature, args):
+        source_value, at, stride, rows, count, target_value, target_at, target_stride = args
+        integer = ir.IntType(32)
+        vector = ir.VectorType(context.get_value_type(source.dtype), lanes)
+        size, zeros = integer(source.dtype.bitwidth // 8), ir.Constant(vector, None)
+        columns = _mask(builder, at.type(0), count, lanes)
+
+        def pointer(array_kind, value, start, step, k):
+            offset = builder.mul(step, step.type(k))
+            return builder.bitcast(
+                _pointer(context, builder, array_kind, value, start, offset), vector.as_pointer()
+            )
+
+        def these(k, limit):
+            return _splat(builder, builder.icmp_signed("<", limit.type(k), limit), lanes)
+
+        block = [
+            _call(
+                builder,
+                f"llvm.masked.load.{_suffix(vector)}.p0",
+                vector,
+                pointer(signature.args[0], source_value, at, stride, i),
+                size,
+                builder.and_(columns, these(i, rows)),
+                zeros,
+            )
+            for i in range(lanes)
+        ]
+        step = 1
+        while step < lanes:  # swap the two off-diagonal parts of every square of 2 step x 2 step
+            first = [k if k & step == 0 else lanes + k - step for k in range(lanes)]
+            second = [k + step if k & step == 0 else lanes + k for k in range(lanes)]
+            for i in range(lanes):
+                if i & step == 0:
+                    a, b = block[i], block[i + step]
+                    block[i], block[i + step] = (
+                        builder.shuffle_vector(
+                            a, b, ir.Constant(ir.VectorType(integer, lanes), [integer(k) for k in order])
+                        )
+                        for order in (first, second)
+                    )
+            step *= 2
+        for j in range(lanes):
+            to = pointer(signature.args[5], target_value, target_at, target_stride, j)
+            name = f"llvm.masked.store.{_suffix(vector)}.p0"
+            _call(builder, name, ir.VoidType(), block[j], to, size, these(j, count))
+        return context.get_dummy_value()
+
+    return types.void(source, kind, kind, kind, kind, target, kind, kind), codegen
