@@ -8,8 +8,9 @@ import numpy as np
 
 from associative_lstm.kernels.fused_steps import backward_item, forward_item, workspace
 from associative_lstm.kernels.matmul import aligned, multiply
-from associative_lstm.kernels.runtime import jit
+from associative_lstm.kernels.runtime import jit, run_by_team
 from associative_lstm.kernels.simd import load, store, width
+from associative_lstm.kernels.team import in_slices
 
 
 @jit
@@ -251,3 +252,15 @@ def backward(
             _copy(flat_y, k * y_width, flat_dh, (start + k) * H, H)
         for b in range(start + count, stop):
             dz[t - dz_base, b] = 0
+
+
+@run_by_team(forward)
+@jit
+def _forward_in_slices(team, start, stop, *args):
+    in_slices(forward, team, start, stop, args)
+
+
+@run_by_team(backward)
+@jit
+def _backward_in_slices(team, start, stop, *args):
+    in_slices(backward, team, start, stop, args)

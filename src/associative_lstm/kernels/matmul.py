@@ -14,9 +14,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from associative_lstm.kernels.runtime import jit
+from associative_lstm.kernels.runtime import jit, run_by_team
 from associative_lstm.kernels.simd import VECTOR_BYTES, lanes_of, transpose
 from associative_lstm.kernels.simd import width as vector_width
+from associative_lstm.kernels.team import in_slices
 
 VECTORS = 4
 MOST_ROWS = 6  # rows of a tile: 6 x 4 sums, 4 vectors of W; 32 registers suffice
@@ -201,3 +202,9 @@ def multiply_repeatedly(start, stop, h, packed, times):
     y = aligned((stop - start) * columns, h).reshape(stop - start, columns)
     for _ in range(times):
         multiply(y, h[start:stop], stop - start, packed)
+
+
+@run_by_team(multiply_repeatedly)
+@jit
+def _multiply_in_slices(team, start, stop, *args):
+    in_slices(multiply_repeatedly, team, start, stop, args)

@@ -14,6 +14,8 @@ import numba
 import torch
 from numba.core import event
 
+from associative_lstm.kernels.team import addresses
+
 
 def _sources() -> str:
     digest = hashlib.sha256()
@@ -42,18 +44,30 @@ def jit(function: Callable) -> Any:
 inline = numba.njit(inline="always", error_model="numpy", fastmath={"contract"})
 
 _pool: ThreadPoolExecutor | None = None
+_forked = False
+_in_team: dict[object, Callable[..., None]] = {}  # by kernel, what runs it on OpenMP's threads
 _announced: set[tuple[object, ...]] = set()
 _SMALLEST = sys.float_info.min  # a variable, so that Python divides when it runs, not when it compiles
 _PATIENCE = 1.0  # seconds of compilation before it is announced
 
 
-def _forget_pool() -> None:
-    global _pool
-    _pool = None  # threads do not survive a fork: the child makes its own
+def _forget_threads() -> None:
+    global _pool, _forked
+    _pool, _forked = None, True  # threads do not survive a fork: the child makes its own, and OpenMP cannot
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+    os.register_at_fork(after_in_child=_forget_threads)
+
+
+def run_by_team(kernel: Any) -> Callable[[Any], Any]:
+    """Mark ``f(team, start, stop, *args)``, which is `team.in_slices` of this kernel, as the way to run it."""
+
+    def mark(function: Any) -> Any:
+        _in_team[kernel] = function
+        return function
+
+    return mark
 
 
 def _flushes() -> bool:
@@ -70,16 +84,23 @@ def _as_the_caller(flush: bool, kernel: Callable[..., None], *args: Any) -> None
 def over_batch(kernel: Callable[..., None], batch: int, *args: Any) -> None:
     """Call ``kernel(start, stop, *args)`` on contiguous slices of ``range(batch)``, one per PyTorch thread.
 
-    The kernel releases the GIL, so the slices run side by side; each writes its own rows only. A slice has at least
-    two items: a recurrent product takes as long for one as for two, since fetching the weights is what takes long.
+    The slices run side by side, each writes its own rows only: on OpenMP's threads (`team`), or where there is no
+    such library, or nothing is marked by `run_by_team` for this kernel, on a pool's, since kernels release the GIL.
+    A slice has at least two items: a recurrent product takes as long for one as for two, since fetching the weights
+    is what takes long.
 
     `torch.set_flush_denormal` holds for the thread that calls it. The threads here follow the caller's setting:
     results must not depend on when they were started.
     """
     global _pool
-    threads = min(torch.get_num_threads(), batch // 2)
+    allowed = torch.get_num_threads()
+    threads = min(allowed, batch // 2)
     if threads <= 1:
         kernel(0, batch, *args)
+        return
+    if kernel in _in_team and not _forked and (openmp := addresses()) is not None:
+        # A team of all of PyTorch's threads, whatever the slices: to change its size takes longer than to wait.
+        _in_team[kernel]((*openmp, allowed, threads), 0, batch, *args)
         return
     if _pool is None or _pool._max_workers < threads - 1:
         _pool = ThreadPoolExecutor(max_workers=threads - 1, thread_name_prefix="associative-lstm")
