@@ -85,6 +85,8 @@ def test_a_run_of_something_else_is_not_touched(tmp_path):
     before = (job.folder / "log.jsonl").read_bytes()
     other = Job(dataclasses.replace(job.config, hidden_size=16, steps=40), job.folder)
     assert "another hidden_size" in make_run(other)
+    same_length = Job(dataclasses.replace(job.config, hidden_size=16), job.folder)
+    assert ["another hidden_size" in reason for reason in run_grid([same_length], local(1))] == [True]
     assert (job.folder / "log.jsonl").read_bytes() == before
 
 
@@ -114,22 +116,22 @@ from associative_lstm.lab.config import complete
 from associative_lstm.lab.grid import Job, local, run_grid
 values, folders = json.loads(sys.argv[1])
 jobs = [Job(complete(values | {"seed": seed}), Path(folder)) for seed, folder in enumerate(folders)]
-print(run_grid(jobs, local(2)))
+print(run_grid(jobs, local(int(sys.argv[2]))))
 """
 
 
-@pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT])
-def test_a_killed_grid_goes_on(tmp_path, kill):
+@pytest.mark.parametrize(("kill", "processes"), [(signal.SIGKILL, 2), (signal.SIGINT, 2), (signal.SIGINT, 1)])
+def test_a_killed_grid_goes_on(tmp_path, kill, processes):
     """Killed with all its processes in the middle; then the same call ends with the bits of a grid left alone."""
-    killed = jobs_in(tmp_path / "killed", 4, steps=400)
-    asked = json.dumps([TINY | {"steps": 400}, [str(job.folder) for job in killed]])
-    command = [sys.executable, "-c", GRID, asked]
+    killed = jobs_in(tmp_path / "killed", 4, steps=1000)
+    asked = json.dumps([TINY | {"steps": 1000}, [str(job.folder) for job in killed]])
+    command = [sys.executable, "-c", GRID, asked, str(processes)]
     process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True)
     wait_for_lines([killed[0].folder / "log.jsonl"], process)
     os.killpg(process.pid, kill)
     process.wait(60)
     process.stderr.close()
-    assert not all(is_finished(job) for job in killed)
+    assert not is_finished(killed[-1])
     assert run_grid(killed, local(2)) == []
-    run_grid(jobs_in(tmp_path / "whole", 4, steps=400), local(2))
+    run_grid(jobs_in(tmp_path / "whole", 4, steps=1000), local(2))
     assert logs(tmp_path / "killed") == logs(tmp_path / "whole")

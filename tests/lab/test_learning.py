@@ -12,7 +12,15 @@ from associative_lstm.lab.config import task_of
 from associative_lstm.lab.experiments.claims import read_claims
 from associative_lstm.lab.experiments.learning import figures, measures
 from associative_lstm.lab.experiments.learning.claims import STATEMENTS
-from associative_lstm.lab.experiments.learning.curves import LARGE, NETWORKS, RATES, curve
+from associative_lstm.lab.experiments.learning.curves import (
+    LARGE,
+    NETWORKS,
+    RATES,
+    START_COPIES,
+    START_TASKS,
+    curve,
+    start_curves,
+)
 from associative_lstm.lab.experiments.learning.runs import (
     Run,
     beyond_jobs,
@@ -185,6 +193,96 @@ def test_unsolved_but_falling_is_undecided(tmp_path):
     assert statement("4a").judge(tmp_path).verdict == "undecided"
 
 
+def test_one_network_that_is_late_makes_the_claim_about_several_fail(tmp_path):
+    """The permutation RNN is fast and the unitary one slow; the LSTM without bias never solves it, the other does."""
+
+    def after(solved):
+        return lambda step: 30.0 if step < solved else 0.1
+
+    for network, solved in (
+        ("permutation-rnn-256", 1000),
+        ("unitary-rnn-256", 15_000),
+        ("associative-lstm-1", 8000),
+        ("lstm-128", 99_000),
+        ("lstm-128-forget-1", 2000),
+    ):
+        planned = curve("copy", network)
+        for rate in planned.rates:
+            write_run(
+                planned, tmp_path, rate, 0, lambda s: 40.0, planned.sweep_steps
+            ) if rate != 1e-3 else None
+        for seed in planned.seeds:
+            write_run(planned, tmp_path, 1e-3, seed, after(solved))
+    assert statement("1a").judge(tmp_path).verdict == "fails"
+    assert statement("1b").judge(tmp_path).verdict == "fails"
+    assert statement("1c").judge(tmp_path).verdict == "holds"
+
+
+@pytest.mark.parametrize(
+    ("costs", "verdict"), [((0.2, 1.4), "holds"), ((0.2, 0.21), "undecided"), ((1.4, 0.2), "fails")]
+)
+def test_the_gap_to_a_tuned_lstm(tmp_path, costs, verdict):
+    ours, lstm = costs
+    write_curve(tmp_path, "xml", "associative-lstm-4", ours)
+    write_curve(tmp_path, "xml", "lstm-128", lstm)
+    write_curve(tmp_path, "xml", "lstm-128-forget-1", lstm)
+    assert statement("7a").judge(tmp_path).verdict == verdict
+
+
+def write_starts(runs, costs):
+    for task in START_TASKS:
+        for copies in START_COPIES:
+            for c, cost in zip(start_curves(task, copies), costs, strict=True):
+                write_curve(runs, task, c.network.name, cost)
+
+
+def test_starts_that_differ_and_one_that_serves_all(tmp_path):
+    write_starts(tmp_path, (2.0, 1.9, 1.0, 1.1))
+    assert statement("8a").judge(tmp_path).verdict == "holds"
+    claim = statement("8b").judge(tmp_path)
+    assert claim.verdict == "holds"
+    assert claim.numbers["best for all"] == "conjugate keys, forget bias 0"
+
+
+def test_starts_with_a_seed_that_diverged_are_written(tmp_path):
+    write_starts(tmp_path / "runs", (2.0, 1.9, 1.0, 1.1))
+    worst = curve("xml", "associative-lstm-1")
+    (worst.folder(tmp_path / "runs", 1e-3, 2) / DIVERGED).write_text("stopped\n")
+    log = worst.folder(tmp_path / "runs", 1e-3, 2) / "log.jsonl"
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[:50]))
+    figures.draw("starts", tmp_path / "out", tmp_path / "runs")
+    claims = read_claims(tmp_path / "out" / "claims.json")
+    assert claims[1].numbers["Glorot keys, forget bias 0: at worst over the best"] == "diverged"
+
+
+def test_a_figure_is_drawn_while_only_its_last_panel_has_runs(tmp_path):
+    write_curve(tmp_path / "runs", "assignment", "associative-lstm-4", 0.5)
+    figures.draw("starts", tmp_path / "out", tmp_path / "runs")
+    assert len(list(csv.DictReader((tmp_path / "out" / "starts.csv").read_text().splitlines()))) == 6
+
+
+def test_what_diverges_is_neither_solved_nor_steady():
+    falling = run_of([1.0] * 5 + [0.01] * 10)
+    assert np.isfinite(measures.solved_at(falling))
+    diverged = dataclasses.replace(falling, diverged="stopped")
+    assert measures.solved_at(diverged) == measures.roughness(diverged) == np.inf
+
+
+def test_a_relapse_is_noticed():
+    assert measures.has_relapsed(run_of([1.0] * 5 + [0.01] * 10 + [1.0] * 10))
+    assert not measures.has_relapsed(run_of([1.0] * 5 + [0.01] * 10))
+    assert not measures.has_relapsed(run_of([1.0] * 20))
+
+
+def test_smoke_never_writes_among_results(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    for options in (["--out", "results"], ["--runs", str(tmp_path / "results" / "runs")]):
+        expected = 0 if options[0] == "--out" else 1
+        assert main(["reproduce", "fig9", "--smoke", *options]) == expected
+    assert "outside" in capfd.readouterr().err
+    assert not (tmp_path / "results").exists()
+
+
 def test_slower_than_ever_seen_is_slow(tmp_path):
     """A unitary RNN that solves the fixed and never the variable task within the run has slowed down enough."""
     for network in ("unitary-rnn-256", "multiplicative-unitary-rnn-256"):
@@ -227,7 +325,7 @@ def test_every_figure_in_small(tmp_path, capfd, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["reproduce", "all", "--smoke", "--jobs", "2"]) == 0
     for name in figures.NAMES:
-        folder = tmp_path / "runs/smoke/figures" / name
+        folder = tmp_path / "runs/smoke" / name
         pictures = list(folder.glob("*.png"))
         assert len(pictures) == 2 * len(figures.panels_of(name))
         assert all(picture.stat().st_size > 10_000 for picture in pictures)
@@ -240,4 +338,4 @@ def test_every_figure_in_small(tmp_path, capfd, monkeypatch):
     assert not (tmp_path / "results").exists()
     capfd.readouterr()
     assert main(["reproduce", "fig6", "--smoke"]) == 0  # nothing is left to do
-    assert "written: runs/smoke/figures/fig6/fig6.png" in capfd.readouterr().out
+    assert "written: runs/smoke/fig6/fig6.png" in capfd.readouterr().out

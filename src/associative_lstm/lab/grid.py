@@ -47,21 +47,37 @@ def is_finished(job: Job) -> bool:
 def make_run(job: Job) -> str | None:
     """Begin, continue or lengthen one run; None, or why it could not be made.
 
-    A run that diverges is made: that is its result, and :data:`DIVERGED` says so.
+    A run that diverges is made: that is its result, and :data:`DIVERGED` says so. One that is asked to stop raises
+    :class:`~associative_lstm.lab.files.Interrupted`: the others must not be begun then.
     """
     try:
-        if is_finished(job):
-            return None
-        if not (job.folder / "config.toml").is_file():
-            train(job.config, job.folder)
-        else:
-            _check_same(job)
-            resume(job.folder, steps=max(job.config.steps, read_config(job.folder).steps))
-    except Diverged as stopped:
-        write_atomically(job.folder / DIVERGED, f"{stopped}\n".encode())
-    except (RunError, Interrupted, OSError, ValueError) as error:
+        _make(job)
+    except (RunError, OSError, ValueError) as error:
         return f"{job.folder}: {error}"
     return None
+
+
+def _make(job: Job) -> None:
+    begun = (job.folder / "config.toml").is_file()
+    if begun:
+        _check_same(job)
+    if is_finished(job):
+        return
+    try:
+        if begun:
+            resume(job.folder, steps=max(job.config.steps, read_config(job.folder).steps))
+        else:
+            train(job.config, job.folder)
+    except Diverged as stopped:
+        write_atomically(job.folder / DIVERGED, f"{stopped}\n".encode())
+
+
+def _make_in_worker(job: Job) -> str | None:
+    """In a process of its own: Ctrl-C has reached the one that gives out the jobs too, and ends the grid there."""
+    try:
+        return make_run(job)
+    except Interrupted as stopped:
+        return f"{job.folder}: {stopped}"
 
 
 def _check_same(job: Job) -> None:
@@ -82,7 +98,7 @@ def local(processes: int) -> Execute:
             yield from map(make_run, jobs)
             return
         with Parallel(n_jobs=processes, batch_size=1, return_as="generator_unordered") as parallel:
-            yield from parallel(delayed(make_run)(job) for job in jobs)
+            yield from parallel(delayed(_make_in_worker)(job) for job in jobs)
 
     return execute
 
@@ -102,9 +118,19 @@ Show = Callable[[GridProgress], None]
 
 def run_grid(jobs: Sequence[Job], execute: Execute, show: Show | None = None) -> list[str]:
     """Make all jobs that are not finished; the reasons of those that could not be made."""
-    left = [job for job in jobs if not is_finished(job)]
+    left = [job for job in jobs if not _is_made(job)]
     with _watching(jobs, show):
         return [reason for reason in execute(left) if reason is not None]
+
+
+def _is_made(job: Job) -> bool:
+    """Whether there is nothing to do; a folder that holds another run is left to :func:`make_run`, which says so."""
+    try:
+        if (job.folder / "config.toml").is_file():
+            _check_same(job)
+    except (RunError, ValueError):
+        return False
+    return is_finished(job)
 
 
 @contextmanager

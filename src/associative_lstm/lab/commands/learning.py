@@ -29,8 +29,11 @@ TITLES = {
     "fig11": "Train the networks of figure 11: XML against the NTM.",
     "fig12": "Train the networks of figure 12: variable assignment against the NTM.",
     "fig13": "Train the networks of figure 13: arithmetic against the NTM.",
+    "tuning": "Train the LSTMs and the Associative LSTM of the question whether tuning closes the gap.",
     "starts": "Train the Associative LSTM from four initialisations on three tasks.",
 }
+
+RUNS, OUT, SMOKE = Path("results/runs"), Path("results"), Path("runs/smoke")
 
 Out = Annotated[Path, typer.Option(help="The folder for pictures, tables and verdicts, one folder each.")]
 Runs = Annotated[Path, typer.Option(help="The folder of the runs: what is there and done is not made again.")]
@@ -44,8 +47,8 @@ def command(name: str, report: Callable[["Outcome"], None]) -> Callable[..., Non
     """The subcommand that reproduces one figure."""
 
     def reproduce(
-        runs: Runs = Path("results/runs"),
-        out: Out = Path("results"),
+        runs: Runs = RUNS,
+        out: Out = OUT,
         jobs: Jobs = 1,
         seed: Seed = 0,
         smoke: Smoke = False,
@@ -73,13 +76,16 @@ def run_figures(
     from associative_lstm.lab.experiments.learning import figures
 
     prepare = figures.preparation(seed=seed, quick=smoke)
-    if smoke and runs == Path("results/runs"):
-        runs, out = Path("runs/smoke"), Path("runs/smoke/figures")  # never among the results
+    if smoke:  # never among the results
+        runs, out = (SMOKE / "runs" if runs == RUNS else runs), (SMOKE if out == OUT else out)
+        recorded = OUT.resolve()
+        if any(path.resolve() == recorded or recorded in path.resolve().parents for path in (runs, out)):
+            raise RunError(f"--smoke makes no results: choose folders outside {recorded}")
     label = names[0] if len(names) == 1 else "all figures"
     with executing(jobs, cluster, address) as execute, grid_line(label) as show:
         failed = figures.make(names, runs, execute, prepare, show)
     for name in names:
-        report(figures.draw(name, out / name, runs, prepare))
+        report(figures.draw(name, out / name, runs, prepare, first_seed=seed, smoke=smoke))
     if failed:
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         raise RunError(f"not all runs were made: {failed[0]}{more}; the same command goes on from there")

@@ -87,9 +87,11 @@ def _draw_curve(axes: Axes, c: CurveRuns) -> None:
     runs = [run for run in c.runs if run.steps]
     if not runs:
         return
+    whole = [run for run in runs if not run.diverged] or runs
     length = min(
-        len(run.step) for run in runs
+        len(run.step) for run in whole
     )  # seeds that are still running have the length of the shortest
+    runs = [run for run in runs if len(run.step) >= length]
     lines = min(max(1, WINDOW // runs[0].config.log_every), length)
     kernel = np.full(lines, 1 / lines)
     values = np.stack([np.convolve(values_of(run)[:length], kernel, mode="valid") for run in runs])

@@ -14,26 +14,33 @@ from associative_lstm.lab.experiments.learning.curves import (
     START_COPIES,
     START_TASKS,
     Curve,
+    curve,
     smoke,
     start_curves,
 )
+from associative_lstm.lab.experiments.learning.decisions import GAPS
 from associative_lstm.lab.experiments.learning.drawing import draw_figure, draw_sweep
 from associative_lstm.lab.experiments.learning.measures import final_cost, solved_at, whole_cost
-from associative_lstm.lab.experiments.learning.runs import CurveRuns, make_runs, read_curve
+from associative_lstm.lab.experiments.learning.runs import SHARE, CurveRuns, make_runs, read_curve
 from associative_lstm.lab.grid import Execute, Show
 
-STARTS_NAME = "starts"
-NAMES = (*FIGURES, STARTS_NAME)
-"""What can be reproduced here: the paper's figures, and the comparison of initialisations, which is ours."""
+NAMES = (*FIGURES, "tuning", "starts")
+"""What can be reproduced here: the paper's figures, and two of ours: how far tuning gets, and how networks start."""
 
 Prepare = Callable[[Curve], Curve]
 
 
 def panels_of(name: str) -> dict[str, list[Curve]]:
-    """The pictures of a figure, by title: one for a figure of the paper, one per task for the initialisations."""
+    """The pictures of a figure, by title: one for a figure of the paper, one per task for those of ours."""
     if name in FIGURES:
         figure = FIGURES[name]
         return {f"Figure {name.removeprefix('fig')}: {figure.title}": figure.curves}
+    if name == "tuning":
+        networks = ("lstm-128", "lstm-128-forget-1", "lstm-512")
+        return {
+            f"Does a well-tuned LSTM close the gap? {task}": [curve(task, n) for n in (*networks, ours)]
+            for task, ours in GAPS.items()
+        }
     titles = {task: f"How keys and forget gate start: {task}" for task in START_TASKS}
     return {titles[t]: [c for copies in START_COPIES for c in start_curves(t, copies)] for t in START_TASKS}
 
@@ -41,8 +48,8 @@ def panels_of(name: str) -> dict[str, list[Curve]]:
 def preparation(*, seed: int = 0, quick: bool = False) -> Prepare:
     """What is done to every curve before it is run or read: other seeds from ``seed`` on, or tiny networks."""
 
-    def prepare(curve: Curve) -> Curve:
-        chosen = smoke(curve) if quick else curve
+    def prepare(planned: Curve) -> Curve:
+        chosen = smoke(planned) if quick else planned
         return dataclasses.replace(chosen, seeds=tuple(seed + s for s in chosen.seeds))
 
     return prepare
@@ -51,13 +58,16 @@ def preparation(*, seed: int = 0, quick: bool = False) -> Prepare:
 def make(
     names: Sequence[str], runs: Path, execute: Execute, prepare: Prepare, show: Show | None = None
 ) -> Sequence[str]:
-    """Make the runs of the figures that are missing under ``runs``; why any could not be made."""
+    """Make what is missing of the runs of the figures and of their claims; why any could not be made."""
     planned = [c for name in names for curves in panels_of(name).values() for c in curves]
-    return make_runs(runs, [prepare(c) for c in planned], execute, show)
+    needed = [curve(*need) for name in names for claim in statements_of(name) for need in claim.needs]
+    return make_runs(runs, [prepare(c) for c in (*planned, *needed)], execute, show)
 
 
-def draw(name: str, out: Path, runs: Path, prepare: Prepare = lambda curve: curve) -> Outcome:
-    """Pictures, table and verdicts of a figure from what there is of its runs."""
+def draw(
+    name: str, out: Path, runs: Path, prepare: Prepare = lambda planned: planned, **about: object
+) -> Outcome:
+    """Pictures, table and verdicts of a figure from what there is of its runs; ``about`` goes with the verdicts."""
     out.mkdir(parents=True, exist_ok=True)
     written, rows = [], []
     panels = panels_of(name)
@@ -67,9 +77,9 @@ def draw(name: str, out: Path, runs: Path, prepare: Prepare = lambda curve: curv
         written.append(save_figure(draw_figure(title, curves), out / f"{stem}.png"))
         written.append(save_figure(draw_sweep(title, curves), out / f"{stem}-sweep.png"))
         rows += _rows(curves)
-    written.append(save_table(out / f"{name}.csv", rows))
+    written.append(save_table(out / f"{name}.csv", rows or [{"runs": "none yet"}]))
     claims = [statement.judge(runs, prepare) for statement in statements_of(name)]
-    written.append(write_claims(out / "claims.json", claims, runs=str(runs)))
+    written.append(write_claims(out / "claims.json", claims, runs=str(runs), **about))
     return Outcome(written, claims)
 
 
@@ -89,7 +99,7 @@ def _rows(curves: Sequence[CurveRuns]) -> list[dict[str, object]]:
                     "seed": run.config.seed,
                     "steps": run.steps,
                     "best_rate": ours,
-                    "sweep_cost": run.last(0.2, until=c.curve.sweep_steps),
+                    "sweep_cost": run.last(SHARE, until=c.curve.sweep_steps),
                     "final_cost": final_cost(run, until),
                     "whole_cost": whole_cost(run, until),
                     "solved_at": solved_at(run),
@@ -97,4 +107,4 @@ def _rows(curves: Sequence[CurveRuns]) -> list[dict[str, object]]:
                     "diverged": run.diverged is not None,
                 }
             )
-    return rows or [{"task": curves[0].curve.task}]
+    return rows

@@ -40,9 +40,21 @@ def smoothed(run: Run) -> tuple[np.ndarray, np.ndarray]:
 
 def solved_at(run: Run) -> float:
     """The minibatch at which the run has solved its task; infinite if it has not."""
+    if run.diverged:
+        return float("inf")
     step, value = smoothed(run)
-    below = np.flatnonzero(value < SOLVED.get(run.config.task, SOLVED_ONLINE))
+    below = np.flatnonzero(value < _threshold(run))
     return float(step[below[0]]) if len(below) else float("inf")
+
+
+def has_relapsed(run: Run) -> bool:
+    """Whether the run has solved its task, and at its end no longer does, by more than a factor of two."""
+    _, value = smoothed(run)
+    return bool(np.isfinite(solved_at(run)) and value[-1] > 2 * _threshold(run))
+
+
+def _threshold(run: Run) -> float:
+    return SOLVED.get(run.config.task, SOLVED_ONLINE)
 
 
 def is_falling(run: Run, until: int) -> bool:
@@ -54,9 +66,12 @@ def is_falling(run: Run, until: int) -> bool:
 def roughness(run: Run) -> float:
     """The rises of the smoothed curve, added up, over its net fall: 0 for a curve that only falls.
 
-    Taken at every ``WINDOW`` minibatches, on the logarithm of the cost, so that a relapse late in training counts.
+    Taken at every ``WINDOW`` minibatches, on the logarithm of the cost, so that a relapse late in training counts. Of
+    a task that is solved nothing more is asked: costs below that do not count. Infinite for a run that diverged.
     """
-    _, value = smoothed(run)
+    if run.diverged:
+        return float("inf")
+    value = np.maximum(smoothed(run)[1], _threshold(run))
     change = np.diff(np.log2(value[:: max(1, WINDOW // run.config.log_every)]))
     fall = -change.sum()
     return float(change[change > 0].sum() / fall) if fall > 0 else float("inf")
@@ -68,26 +83,29 @@ def beats(a: Sequence[float], b: Sequence[float], factor: float = 1.1) -> bool |
     >>> beats([0.2, 0.3], [0.5, 0.6]), beats([0.5], [0.2]), beats([0.2, 0.55], [0.5, 0.6]), beats([0.5], [0.51])
     (True, False, None, None)
     """
-    if not np.isfinite(a).all():
-        return False if np.isfinite(b).all() else None
-    apart = max(a) < min(b) or max(b) < min(a)
-    ratio = np.mean(b) / np.mean(a)
-    if not apart or 1 / 1.1 < ratio < 1.1:
+    if np.isinf(a).all() and np.isinf(b).all():
+        return None
+    if max(a) >= min(b) and max(b) >= min(a):
+        return None
+    ratio = np.mean(b) / np.mean(a) if np.mean(a) > 0 else np.inf
+    if 1 / 1.1 < ratio < 1.1:
         return None
     return bool(ratio >= factor)
 
 
-def sooner(a: Sequence[float], b: Sequence[float], ended: int, factor: float = 1.0) -> bool | None:
-    """Whether every ``a`` solved its task ``factor`` times as soon as every ``b``, of runs that ``ended`` there.
+def sooner(
+    a: Sequence[float], b: Sequence[float], end_a: int, end_b: int, factor: float = 1.0
+) -> bool | None:
+    """Whether every ``a`` solved its task ``factor`` times as soon as every ``b``; the runs have such ends.
 
-    >>> sooner([2e3], [5e3, 6e3], ended=20_000, factor=2), sooner([5e3], [2e3], ended=20_000)
+    >>> sooner([2e3], [5e3, 6e3], 20_000, 20_000, factor=2), sooner([5e3], [2e3], 20_000, 20_000)
     (True, False)
-    >>> sooner([12e3], [float("inf")], ended=20_000, factor=2) is None  # who knows how much later
+    >>> sooner([12e3], [float("inf")], 20_000, 20_000, factor=2) is None  # who knows how much later
     True
     """
-    if max(a) * factor <= min(*b, ended) and np.isfinite(max(a)):
+    if max(a) * factor <= min(*b, end_b) and np.isfinite(max(a)):
         return True
-    if min(*a, ended) * factor > max(b):
+    if min(*a, end_a) * factor > max(b):
         return False
     return None
 

@@ -71,6 +71,11 @@ class CurveRuns:
         whole = [run for run in self.runs if run.diverged or run.steps >= self.curve.steps]
         return len(whole) == len(self.curve.seeds)
 
+    @property
+    def always_diverged(self) -> bool:
+        """Whether the network has diverged with every rate."""
+        return len(self.sweep) >= len(self.curve.rates) and all(run.diverged for run in self.sweep.values())
+
     def sweep_cost(self, rate: float) -> float:
         """What the rates are compared by; infinite for a run that diverged before the end of the sweep."""
         return _sweep_cost(self.sweep[rate], self.curve)
