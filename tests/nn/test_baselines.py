@@ -176,6 +176,19 @@ def test_exports(name):
         assert torch.equal(exported(x)[0], net(x)[0])
 
 
+@pytest.mark.parametrize("name", ["UnitaryRNN", "MultiplicativeUnitaryRNN", "NeuralTuringMachine"])
+def test_what_was_exported_without_gradients_refuses_to_give_some(name):
+    """What the way back reads was not kept."""
+    net = make(name)
+    x = torch.randn(4, 2, 5, dtype=torch.float64)
+    with torch.no_grad():
+        exported = torch.export.export(net, (x,)).module()
+    output = exported(x)[0]
+    if output.requires_grad:
+        with pytest.raises(ValueError, match="without gradients"):
+            output.sum().backward()
+
+
 @each_network
 @pytest.mark.parametrize(
     ("x", "error", "words"),

@@ -118,8 +118,12 @@ def _sequence_backward(
     history: list[Tensor],
 ) -> list[Tensor]:
     """The gradients of z_x, h and reads side by side, c, memory, weights, weight_hh, weight_heads, bias_heads."""
-    B, H = output.shape[1], weight_heads.shape[1]
-    gates, _, p, *_ = history
+    (T, B, _), H = output.shape, weight_heads.shape[1]
+    gates, cells, p, *_ = history
+    if len(gates) != T or len(cells) != T + 1:
+        raise ValueError(
+            f"history: expected {T} steps, got {len(gates)}: was the forward pass recorded without gradients?"
+        )
     grad_z, grad_p, grad_hr = torch.empty_like(gates), torch.zeros_like(p), torch.zeros_like(hr_0)
     carried = [
         grad.clone(memory_format=torch.contiguous_format) for grad in (grad_c, grad_memory, grad_weights)

@@ -112,6 +112,13 @@ def _sequence_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     T, B, N = grad.shape
     n = N // 2
+    _check(grad, h_0, angles, reflections, permutation, bias)
+    for name, tensor, shape in (("output", output, (T, B, N)), ("kept", kept, (4, T, B, N))):
+        if tuple(tensor.shape) != shape or tensor.dtype != grad.dtype or not tensor.is_contiguous():
+            raise ValueError(
+                f"{name}: expected {shape} of {grad.dtype}, got {tuple(tensor.shape)} of {tensor.dtype}: "
+                "was the forward pass recorded without gradients?"
+            )
     grad_u, grad_h = grad.new_empty(T, B, N), grad.new_zeros(B, N)
     grad_angles = grad.new_zeros(angles.shape[0], B, 3, n)
     grad_v, grad_s, grad_bias = grad.new_zeros(B, 2, N), grad.new_zeros(B, 2), grad.new_zeros(B, n)

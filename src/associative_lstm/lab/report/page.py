@@ -97,12 +97,26 @@ def build(runs: Runs, results: Path, prepare: Prepare, advance: Callable[[], Non
     return Page(runs, chapters, runs.groups(), {"lines": lines, "plots": plots})
 
 
+OURS = {
+    "tuning": (
+        "Tuning: does a well-tuned LSTM close the gap?",
+        "Readers' question: LSTMs at their best learning rates, with either forget bias and with 512 units.",
+    ),
+    "starts": (
+        "Starts: how keys and forget gate begin",
+        "Ours, not the paper's: four initialisations of the Associative LSTM on three tasks.",
+    ),
+}
+"""What is not a figure of the paper: title and text."""
+
+
 def _learning_section(name: str, runs: Runs, prepare: Prepare) -> Section:
     found = panels(name, runs, prepare)
     command = f"alstm reproduce {name} --jobs 2"
-    if name == "starts":
-        section = Section(name, "Starts: how keys and forget gate begin", command)
-        section.text = "Ours, not the paper's: four initialisations of the Associative LSTM on three tasks."
+    if name in OURS:
+        title, text = OURS[name]
+        section = Section(name, title, command)
+        section.text = text
     else:
         section = Section(name, found[0].plot["title"], command)
     section.panels = found
