@@ -84,7 +84,29 @@ def ray_overhead() -> dict[str, Any]:
         "milliseconds_of_a_step_ray": 1e3 * step["ray"],
         "step_ratio": step["ray"] / step["local"],
         "bytes_received_per_run_of_800_steps": received[0] // 3,
-    }
+    } | _driver()
+
+
+def _driver() -> dict[str, float]:
+    """Milliseconds that the driver takes to write what a worker sends: lines of a log, and checkpoints."""
+    found = {}
+    with tempfile.TemporaryDirectory(dir=".") as temporary:
+        folder = Path(temporary)
+        (folder / "log.jsonl").write_bytes(bytes(10_000))
+        for label, size in (
+            ("log_lines", 0),
+            ("checkpoint_of_1_4_MB", 1_400_000),
+            ("checkpoint_of_22_MB", 22_000_000),
+        ):
+            times = []
+            for k in range(15):
+                name = f"checkpoint-{k:08d}-{k:016x}.pt"
+                grown = {"log.jsonl": (10_000, bytes(300))} | ({name: (0, bytes(size))} if size else {})
+                start = time.perf_counter()
+                cluster.apply(cluster.Changes(grown, [name] if size else []), folder)
+                times.append(time.perf_counter() - start)
+            found[f"driver_milliseconds_per_{label}"] = 1e3 * statistics.median(times)
+    return found
 
 
 def torchrun_steps() -> dict[str, Any]:

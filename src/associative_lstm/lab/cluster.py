@@ -165,6 +165,7 @@ def apply(changes: Changes, folder: Path) -> None:
 
     So whatever is there when this machine stops is a run that can go on.
     """
+    new_checkpoint = any(name in changes.checkpoints for name in changes.grown)
     for name, (start, data) in sorted(changes.grown.items(), key=lambda item: item[0] in changes.checkpoints):
         if start == 0:
             write_atomically(folder / name, data)
@@ -173,8 +174,9 @@ def apply(changes: Changes, folder: Path) -> None:
             file.truncate(start)
             file.seek(start)
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            if new_checkpoint:  # which knows of these lines: they must be on the disk before it
+                file.flush()
+                os.fsync(file.fileno())
     if changes.checkpoints:
         for path in find_checkpoints(folder):
             if path.name not in changes.checkpoints:

@@ -123,7 +123,9 @@ class ReadThrough:
     ``warm_up`` bytes earlier, in what the lane before it predicts (the first lane: in the training text), and these
     are not scored: a lane that began at its part's first byte would predict it from nothing, and one that reads the
     whole split from end to end, L times as slow, has seen all that came before. What is lost is what a network
-    remembers for longer than ``warm_up`` bytes. Every batch is a window; the last one is shorter::
+    remembers for longer than ``warm_up`` bytes: with an Associative LSTM of 3 x 256 after 1,500 minibatches, 32 lanes
+    over 200,000 bytes cost 0.000003 bits per byte more than one lane (without a warm-up 0.002), and lanes of enwik8's
+    whole test split are ten times as long. Every batch is a window; the last one is shorter::
 
         lane 0   ...training text|first part of the test.|
         lane 1        ...part of the test|.and the second|
