@@ -116,10 +116,15 @@ class GridProgress(NamedTuple):
 Show = Callable[[GridProgress], None]
 
 
-def run_grid(jobs: Sequence[Job], execute: Execute, show: Show | None = None) -> list[str]:
-    """Make all jobs that are not finished; the reasons of those that could not be made."""
+def run_grid(
+    jobs: Sequence[Job], execute: Execute, show: Show | None = None, later: Sequence[Config] = ()
+) -> list[str]:
+    """Make all jobs that are not finished; the reasons of those that could not be made.
+
+    ``later`` are runs that the caller will ask for afterwards: the time left includes them.
+    """
     left = [job for job in jobs if not _is_made(job)]
-    with _watching(jobs, show):
+    with _watching(jobs, show, later):
         return [reason for reason in execute(left) if reason is not None]
 
 
@@ -134,13 +139,13 @@ def _is_made(job: Job) -> bool:
 
 
 @contextmanager
-def _watching(jobs: Sequence[Job], show: Show | None) -> Iterator[None]:
+def _watching(jobs: Sequence[Job], show: Show | None, later: Sequence[Config]) -> Iterator[None]:
     """Tell ``show`` every second where the runs are, from their logs: whoever makes them, and wherever."""
     if show is None or not jobs:
         yield
         return
     ended = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(jobs, show, ended), daemon=True)
+    watcher = threading.Thread(target=_watch, args=(jobs, show, later, ended), daemon=True)
     watcher.start()
     try:
         yield
@@ -149,7 +154,9 @@ def _watching(jobs: Sequence[Job], show: Show | None) -> Iterator[None]:
         watcher.join()
 
 
-def _watch(jobs: Sequence[Job], show: Show, ended: threading.Event) -> None:
+def _watch(jobs: Sequence[Job], show: Show, later: Sequence[Config], ended: threading.Event) -> None:
+    all_cost = sum(config.steps * _weight(config) for config in (*(job.config for job in jobs), *later))
+    all_steps = sum(config.steps for config in (*(job.config for job in jobs), *later))
     started, first, over = time.monotonic(), None, False
     finished: set[Job] = set()
     while not over:
@@ -162,9 +169,9 @@ def _watch(jobs: Sequence[Job], show: Show, ended: threading.Event) -> None:
         done = sum(w * c for w, c in zip(work, cost, strict=True))
         first = done if first is None else first
         elapsed = time.monotonic() - started
-        seconds = elapsed * (sum(cost) - done) / (done - first) if done > first else None
+        seconds = elapsed * (all_cost - done) / (done - first) if done > first else None
         steps = sum(int(w * job.config.steps) for w, job in zip(work, jobs, strict=True))
-        show(GridProgress(steps, sum(job.config.steps for job in jobs), len(finished), len(jobs), seconds))
+        show(GridProgress(steps, all_steps, len(finished), len(jobs) + len(later), seconds))
 
 
 def _weight(config: Config) -> float:

@@ -143,5 +143,7 @@ def make_runs(
     unique = list(dict.fromkeys(curves))
     failed: list[str] = []
     for wave in (sweep_jobs, beyond_jobs, seed_jobs):  # each decided by the runs of the one before
-        failed += run_grid([job for curve in unique for job in wave(runs, curve)], execute, show)
+        jobs = [job for curve in unique for job in wave(runs, curve)]
+        later = [c.config(c.rates[0], seed, c.steps) for c in unique for seed in c.seeds]
+        failed += run_grid(jobs, execute, show, () if wave is seed_jobs else later)
     return failed
