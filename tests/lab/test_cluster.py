@@ -3,6 +3,8 @@
 import dataclasses
 import os
 import signal
+import socket
+import sys
 import threading
 import time
 from pathlib import Path
@@ -13,6 +15,7 @@ from associative_lstm.lab import cli, cluster
 from associative_lstm.lab.checkpoint import find_checkpoints, load_checkpoint
 from associative_lstm.lab.cluster import Changes, apply, changes_since, train_elsewhere
 from associative_lstm.lab.config import complete
+from associative_lstm.lab.files import RunError
 from associative_lstm.lab.grid import DIVERGED, Job, is_finished, local, run_grid
 from associative_lstm.lab.runlog import hold
 from associative_lstm.lab.training import train
@@ -197,7 +200,17 @@ def test_bad_options_are_one_sentence(options, sentence, tmp_path, monkeypatch, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_ray_or_a_cluster_there_is_one_sentence(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+@pytest.mark.parametrize("prefix", ["", "ray://"])
+def test_an_address_where_nobody_answers_is_one_sentence_at_once(prefix):
+    pytest.importorskip("ray")
+    with socket.socket() as taken:  # a port that nobody listens at
+        taken.bind(("127.0.0.1", 0))
+        address = f"{prefix}127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(RunError, match=f"no Ray cluster at {address}: Connection refused"):
+            cluster.ray_cluster(address).__enter__()
+
+
+def test_without_ray_there_is_one_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ValueError, match=r"needs Ray: pip install 'associative-lstm\[cluster\]'"):
         cluster.ray_cluster().__enter__()

@@ -7,6 +7,7 @@ those that one machine would have written, bit by bit.
 """
 
 import os
+import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -48,6 +49,8 @@ def ray_cluster(
         import ray
     except ImportError as error:
         raise ValueError("--cluster ray needs Ray: pip install 'associative-lstm[cluster]'") from error
+    if address is not None:
+        _knock(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     local: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": 2**29}
     try:
@@ -76,6 +79,17 @@ def ray_cluster(
     finally:
         stopping.set()
         ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Whether anybody answers at ``HOST:PORT`` or ``ray://HOST:PORT``: Ray itself would try for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdigit():
+        return  # "auto", and whatever else Ray understands
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        raise RunError(f"no Ray cluster at {address}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _make(job: Job, say: Callable[[str], None], stopping: threading.Event) -> str | None:
