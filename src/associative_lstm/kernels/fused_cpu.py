@@ -64,7 +64,7 @@ def sequence(
     if torch.compiler.is_compiling() or isinstance(x, FakeTensor):
         results = _sequence_op(*inputs)
     elif keep:
-        results = _Eager.apply(*inputs)  # the operator would do, but costs 0.2 ms more a call
+        return _Eager.apply(*inputs, return_cells)  # the operator would do, but costs 0.2 ms more a call
     else:
         results = _sequence(*inputs)
     return (*results[:3], results[4] if return_cells else None)
@@ -280,30 +280,34 @@ def _save(ctx, inputs, output):
     ctx.set_materialize_grads(False)
 
 
-def _differentiate(ctx, d_output, d_h_n, d_c_n, _d_z, d_cells, backward=_sequence_backward_op):
+def _differentiate(ctx, d_output, d_h_n, d_c_n, d_cells, backward):
     *inputs, output, z, cells = ctx.saved_tensors
     needed = list(ctx.needs_input_grad[:6])
     gradients = backward(*inputs, *ctx.options, output, z, cells, d_output, d_h_n, d_c_n, d_cells, needed)
-    return *(d if need else None for d, need in zip(gradients, needed, strict=True)), *(None,) * 5
+    return [d if need else None for d, need in zip(gradients, needed, strict=True)]
 
 
-_sequence_op.register_autograd(_differentiate, setup_context=_save)
+def _differentiate_op(ctx, d_output, d_h_n, d_c_n, _d_z, d_cells):
+    return *_differentiate(ctx, d_output, d_h_n, d_c_n, d_cells, _sequence_backward_op), *(None,) * 5
+
+
+_sequence_op.register_autograd(_differentiate_op, setup_context=_save)
 
 
 class _Eager(torch.autograd.Function):
-    """The same two routines without the operator's dispatch."""
+    """The same two routines without the operator's dispatch; the cells come out if they are wanted."""
 
     @staticmethod
-    def forward(ctx, *inputs):
-        output = _sequence(*inputs)
-        _save(ctx, inputs, output)
-        ctx.mark_non_differentiable(output[3])
-        return output
+    def forward(ctx, *arguments):
+        *inputs, return_cells = arguments
+        results = _sequence(*inputs)
+        _save(ctx, inputs, results)
+        return (*results[:3], results[4] if return_cells else None)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, *gradients):
-        return _differentiate(ctx, *gradients, backward=_sequence_backward)
+    def backward(ctx, d_output, d_h_n, d_c_n, d_cells):
+        return *_differentiate(ctx, d_output, d_h_n, d_c_n, d_cells, _sequence_backward), *(None,) * 6
 
 
 def _again(x, h, c, weight_ih, weight_hh, bias, permutations, ends, smooth, reverse, first, last):
