@@ -18,7 +18,7 @@ from associative_lstm.kernels.runtime import announce_compilation, over_batch
 
 # A segment has as many steps as fit pre-activations into this many bytes: enough rows for efficient matrix products,
 # few enough to stay in the cache and to add little to a step's memory.
-SEGMENT_BYTES = 2**21
+SEGMENT_BYTES = 2**20
 
 Numbers = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
@@ -175,8 +175,8 @@ def _sequence_backward(
     d_ih = torch.empty_like(weight_ih) if need_ih else x.new_empty(0)
     d_hh = torch.empty_like(weight_hh) if need_hh else x.new_empty(0)
     d_bias = x.new_zeros(weight_ih.shape[0]) if need_bias else x.new_empty(0)
-    d_output = torch.zeros_like(output) if d_output is None else d_output.contiguous()
-    d_cells = x.new_empty(0, *c_0.shape) if d_cells is None or keep > 1 else d_cells.contiguous()
+    no_cells = x.new_empty(0, *c_0.shape)
+    d_cells = None if keep > 1 else d_cells
     z, cells = z.contiguous(), cells.contiguous()
     dh = torch.zeros_like(h_0) if d_h_n is None else _copy(d_h_n)
     dc = torch.zeros_like(c_0) if d_c_n is None else _copy(d_c_n)
@@ -209,6 +209,9 @@ def _sequence_backward(
             else:
                 segment_cells = cells
             dz = dz_segment[: last - first]
+            # What comes from above may be one number expanded: it is copied a segment at a time.
+            above = output.new_zeros(dz.shape[0], *h_0.shape) if d_output is None else d_output[t_from:t_to]
+            above_cells = no_cells if d_cells is None else d_cells[t_from:t_to]
             over_batch(
                 fused_loops.backward,
                 batch,
@@ -225,8 +228,8 @@ def _sequence_backward(
                 permutations.contiguous().numpy(),
                 ends,
                 smooth,
-                d_output.numpy(),
-                d_cells.numpy(),
+                above.contiguous().numpy(),
+                above_cells.contiguous().numpy(),
                 dh.numpy(),
                 dc.numpy(),
                 dz.numpy(),

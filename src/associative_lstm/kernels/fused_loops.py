@@ -171,8 +171,8 @@ def backward(
 ):
     """The gradients of `forward`, tau = last - 1 down to first: dz goes out, dh and dc are carried on in place.
 
-    z and cells begin at time base; c_start is the state before step tau_start, where they begin. dz begins at time
-    dz_base. dz_first gets each item's dz at its first step. d_cells may be of length 0.
+    z and cells begin at time base; c_start is the state before step tau_start, where they begin. dz, d_output and
+    d_cells begin at time dz_base; d_cells may be of length 0. dz_first gets each item's dz at its first step.
     """
     _, batch, rows = z.shape
     copies, N = dc.shape[1], dc.shape[2]
@@ -187,8 +187,8 @@ def backward(
         and dh.shape == (batch, heads * N)
         and permutations.shape == (copies, n)
         and lengths.shape[0] == batch
-        and d_output.shape == (steps, batch, H)
-        and (d_cells.shape[0] == 0 or d_cells.shape == (steps, batch, copies, N))
+        and d_output.shape == (dz.shape[0], batch, H)
+        and (d_cells.shape[0] == 0 or d_cells.shape == (dz.shape[0], batch, copies, N))
         and dz.shape == (dz.shape[0], batch, rows)
         and dz_first.shape == (batch, rows)
         and 0 <= start <= stop <= batch
@@ -215,9 +215,10 @@ def backward(
         count = _at_work(start, stop, lengths, t)
         for k in range(count):
             b = start + k
-            _add(flat_d_output, (t * batch + b) * H, flat_dh, b * H, H)
+            at = (t - dz_base) * batch + b
+            _add(flat_d_output, at * H, flat_dh, b * H, H)
             if d_cells.shape[0] > 0:
-                _add(flat_d_cells, (t * batch + b) * item, flat_dc, b * item, item)
+                _add(flat_d_cells, at * item, flat_dc, b * item, item)
             first_step = t == (lengths[b] - 1 if reverse else 0)
             now = ((t - base) * batch + b) * item
             if first_step or tau == tau_start:
@@ -236,7 +237,7 @@ def backward(
                 flat_dc,
                 b * item,
                 flat_dz,
-                ((t - dz_base) * batch + b) * rows,
+                at * rows,
                 indices,
                 inverses,
                 copies,
