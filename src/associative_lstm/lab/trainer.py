@@ -12,7 +12,6 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
-from associative_lstm.lab.adam import Adam
 from associative_lstm.lab.config import Config, task_of
 from associative_lstm.lab.cost import cost_in_all
 from associative_lstm.lab.files import Diverged, RunError
@@ -78,7 +77,7 @@ class Trainer:
             config.batch_size, config.seed, rank=fabric.global_rank, world_size=fabric.world_size
         )
         self.model = build_model(config, self.task)
-        adam = Adam(self.model.parameters(), config.learning_rate)
+        adam = torch.optim.Adam(self.model.parameters(), lr=config.learning_rate, fused=True)
         # Fabric's wrapper of the model is what sums gradients over processes. One process has no need of it, nor of
         # the optimiser's: their hooks cost as much as a twentieth of a small network's step.
         self._module: Any = self.model
