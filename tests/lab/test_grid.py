@@ -6,12 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from associative_lstm.lab.config import complete
+from associative_lstm.lab.files import RunError
 from associative_lstm.lab.grid import DIVERGED, Job, is_finished, local, make_run, run_grid
-from associative_lstm.lab.runlog import last_step, read_config
+from associative_lstm.lab.runlog import hold, last_step, read_config
 from waiting import wait_for_lines
 
 TINY = {
@@ -120,6 +123,19 @@ print(run_grid(jobs, local(int(sys.argv[2]))))
 """
 
 
+def wait_until_left(folders):
+    """A grid's processes end a moment after it, and hold their runs until then."""
+    for folder in filter(Path.exists, folders):
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                hold(folder).close()
+                break
+            except RunError:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+
+
 @pytest.mark.parametrize(("kill", "processes"), [(signal.SIGKILL, 2), (signal.SIGINT, 2), (signal.SIGINT, 1)])
 def test_a_killed_grid_goes_on(tmp_path, kill, processes):
     """Killed with all its processes in the middle; then the same call ends with the bits of a grid left alone."""
@@ -131,6 +147,7 @@ def test_a_killed_grid_goes_on(tmp_path, kill, processes):
     os.killpg(process.pid, kill)
     process.wait(60)
     process.stderr.close()
+    wait_until_left(job.folder for job in killed)
     assert not is_finished(killed[-1])
     assert run_grid(killed, local(2)) == []
     run_grid(jobs_in(tmp_path / "whole", 4, steps=1000), local(2))
