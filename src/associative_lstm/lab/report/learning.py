@@ -57,7 +57,7 @@ def panels(name: str, runs: Runs, prepare: Prepare) -> list[Panel]:
         single = len(planned) == 1
         identifier = name if single else f"{name}-{curves[0].task}"
         read = [_read(runs, prepare(curve)) for curve in curves]
-        labels = {c.network.name: c.network.label if single else _start(c.network) for c in curves}
+        labels = {c.network.name: c.network.label if name != "starts" else _start(c.network) for c in curves}
         entries = [
             series(
                 labels[c.curve.network.name],
