@@ -49,9 +49,11 @@ def test_a_sequence_can_be_split_anywhere(name, T, B, data):
     output, state = net(x)
     first, middle = net(x[:cut])
     second, end = net(x[cut:], middle)
-    torch.testing.assert_close(torch.cat([first, second]), output, rtol=0, atol=1e-14)
+    # Projections of longer inputs are rounded in another order; a state that never forgets grows, and its errors too.
+    allowed = 1e-14 * max(1.0, output.abs().max().item())
+    torch.testing.assert_close(torch.cat([first, second]), output, rtol=0, atol=allowed)
     for ours, whole in zip(parts(end), parts(state), strict=True):
-        torch.testing.assert_close(ours, whole, rtol=0, atol=1e-14)
+        torch.testing.assert_close(ours, whole, rtol=0, atol=allowed)
 
 
 @each_network
