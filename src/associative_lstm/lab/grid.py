@@ -98,7 +98,9 @@ def local(processes: int) -> Execute:
             yield from map(make_run, jobs)
             return
         with Parallel(n_jobs=processes, batch_size=1, return_as="generator_unordered") as parallel:
-            yield from parallel(delayed(_make_in_worker)(job) for job in jobs)
+            # joblib's processes may have been started for another grid, in another working folder.
+            absolute = [Job(job.config, job.folder.absolute()) for job in jobs]
+            yield from parallel(delayed(_make_in_worker)(job) for job in absolute)
 
     return execute
 

@@ -1,7 +1,7 @@
 """What the paper says, by which measure it is judged here, and how it came out."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -24,7 +24,7 @@ class Claim:
     verdict: Verdict
     numbers: Mapping[str, float | str] = field(default_factory=dict)
     key: str = ""  # the number of the claim, where a report refers to it
-    runs: Sequence[str] = ()  # the folders of the runs behind the verdict, where there are any
+    runs: tuple[str, ...] = ()  # the folders of the runs behind the verdict, where there are any
 
     @property
     def measured(self) -> str:
@@ -61,7 +61,8 @@ def write_claims(path: Path, claims: Iterable[Claim], **about: object) -> Path:
 
 def read_claims(path: Path) -> list[Claim]:
     """The claims of a file that `write_claims` wrote."""
-    return [Claim(**claim) for claim in json.loads(path.read_text(encoding="utf-8"))["claims"]]
+    claims = json.loads(path.read_text(encoding="utf-8"))["claims"]
+    return [Claim(**(claim | {"runs": tuple(claim.get("runs", ()))})) for claim in claims]
 
 
 def _shown(value: float | str) -> str:

@@ -171,7 +171,7 @@ def judge_curves(found: Sequence[CurveRuns], runs: Path, whole: int) -> list[Cla
             **numbers,
         )
         behind = [r.folder.relative_to(runs).as_posix() for c in (lstm, curve) for r in c.runs]
-        claims.append(dataclasses.replace(claim, key=key, runs=behind))
+        claims.append(dataclasses.replace(claim, key=key, runs=tuple(behind)))
     return claims
 
 

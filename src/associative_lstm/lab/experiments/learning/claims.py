@@ -61,8 +61,8 @@ class Statement:
         else:
             verdict, numbers = self.decide(found)
             claim = judge(self.sentence, self.criterion, verdict, **numbers)
-        folders = [run.folder.relative_to(runs).as_posix() for c in found.values() for run in c.runs]
-        return replace(claim, key=self.key, runs=folders)
+        folders = (run.folder.relative_to(runs).as_posix() for c in found.values() for run in c.runs)
+        return replace(claim, key=self.key, runs=tuple(folders))
 
 
 _START_NEEDS = [
