@@ -3,6 +3,7 @@
 import base64
 import itertools
 import json
+import os
 import shutil
 import subprocess
 import time
@@ -14,7 +15,6 @@ import websocket
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 _FLAGS = (
     "--headless",
-    "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
@@ -24,6 +24,7 @@ _FLAGS = (
     "--disable-dev-shm-usage",
     "--remote-debugging-port=0",
     "--remote-allow-origins=*",
+    *(["--no-sandbox"] if os.geteuid() == 0 else []),  # Chromium does not start as root with it
 )
 
 

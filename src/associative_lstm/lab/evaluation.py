@@ -61,7 +61,8 @@ def _load_exported(path: Path, symbols_only: bool) -> Trained:
     try:
         with safe_open(path, "pt") as file:
             described = json.loads(file.metadata()["run"])
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+            names = file.keys()
+            weights = {name: file.get_tensor(name) for name in names}
         config, step = complete(described["config"]), int(described["step"])
         task = task_of(config, symbols_only=symbols_only)
         model = build_model(config, task)

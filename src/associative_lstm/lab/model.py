@@ -53,11 +53,11 @@ class SequenceModel(nn.Module):
 
     _codes: Tensor
 
-    def __init__(self, layers: list[nn.Module], output_size: int, *, symbols: bool = True) -> None:
+    def __init__(self, layers: list[Any], output_size: int, *, symbols: bool = True) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)
-        self.readout = nn.Linear(int(getattr(layers[-1], "output_size")), output_size)  # noqa: B009
-        self.input_size = int(getattr(layers[0], "input_size"))  # noqa: B009
+        self.readout = nn.Linear(layers[-1].output_size, output_size)
+        self.input_size = int(layers[0].input_size)
         self.symbols = symbols
         # One-hot vectors are looked up: ten times as fast as torch's one_hot, which looks for the largest symbol.
         self.register_buffer("_codes", torch.eye(self.input_size) if symbols else None, persistent=False)
@@ -99,11 +99,11 @@ def _build(config: Config, task: Task) -> SequenceModel:
     for key in ("copies", "heads", "key_init", "forget_bias", "recurrent_update"):
         if (value := getattr(config, key)) is not None:
             options[_KEYWORDS.get(key, key)] = value
-    layers: list[nn.Module] = []
+    layers: list[Any] = []
     width = task.input_size
     for _ in range(config.layers):
         layers.append(network(width, config.hidden_size, **options))
-        width = int(layers[-1].output_size)  # type: ignore[arg-type]
+        width = int(layers[-1].output_size)
     return SequenceModel(layers, task.output_size, symbols=task.vocabulary is not None)
 
 

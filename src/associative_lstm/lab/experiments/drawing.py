@@ -18,7 +18,7 @@ from torch import Tensor
 from associative_lstm.lab.colours import CYCLE
 from associative_lstm.lab.files import write_atomically
 
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "font.size": 12,
     "axes.titlesize": 12,
     "axes.labelsize": 12,
@@ -39,7 +39,7 @@ DPI = 110
 
 def style() -> AbstractContextManager[None]:
     """The context in which figures are made."""
-    return mpl.rc_context(STYLE)  # type: ignore[arg-type]
+    return mpl.rc_context(STYLE)
 
 
 def save_figure(figure: Figure, path: Path, *, colours: int | None = None) -> Path:

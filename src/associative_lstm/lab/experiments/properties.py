@@ -38,12 +38,15 @@ class Scale(NamedTuple):
     fractions: tuple[float, ...] = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 
 
+FULL = Scale()
+
+
 @one_thread_each()
 def run(
     out: Path,
     *,
     images: Path | None = None,
-    scale: Scale = Scale(),  # noqa: B008
+    scale: Scale = FULL,
     seed: int = 0,
     warn: Callable[[str], None] = print,
     advance: Callable[[], None] = lambda: None,
