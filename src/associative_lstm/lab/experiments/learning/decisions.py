@@ -213,15 +213,13 @@ Case = tuple[str, int]
 
 
 def _start_costs(found: Found) -> dict[Case, dict[str, list[float]]]:
-    """For every task and number of copies, by the words for the start: the whole cost of every seed."""
-    return {
-        (task, copies): {
-            text: _costs(c, c.curve.steps, whole_cost)
-            for suffix, text, _ in STARTS
-            if (c := found[task, f"associative-lstm-{copies}{suffix}"])
-        }
-        for task, copies in itertools.product(START_TASKS, START_COPIES)
-    }
+    """For every task and number of copies, by the words for the start: the cost of every seed from the beginning."""
+    costs = {}
+    for task, copies in itertools.product(START_TASKS, START_COPIES):
+        curves = {text: found[task, f"associative-lstm-{copies}{suffix}"] for suffix, text, _ in STARTS}
+        until = _until(*curves.values())
+        costs[task, copies] = {text: _costs(c, until, whole_cost) for text, c in curves.items()}
+    return costs
 
 
 def start_decides(found: Found) -> tuple[bool | None, Numbers]:
