@@ -227,7 +227,7 @@ def test_inference_keeps_no_history():
 
 
 def test_product_does_not_depend_on_the_rows_of_a_tile():
-    """Rows that share a tile, or not, give the same bits, for every number of rows."""
+    """Rows that share a tile, or not, give the same bits, and so do columns shared out among threads."""
     from associative_lstm.kernels.matmul import multiply, pack
 
     generator = np.random.default_rng(0)
@@ -239,14 +239,17 @@ def test_product_does_not_depend_on_the_rows_of_a_tile():
             )
             packed = pack(w)
             y = np.empty((17, packed[1] * packed[3]), dtype)
-            multiply(y, h, 17, packed)
+            multiply(y, h, 17, packed, 0, 1)
             np.testing.assert_allclose(
                 y[:, :columns], h.astype(float) @ w, rtol=0, atol=300 * np.finfo(dtype).eps
             )
             for rows in range(1, 8):
                 part = np.empty((rows, y.shape[1]), dtype)
-                multiply(part, h[:rows], rows, packed)
-                np.testing.assert_array_equal(part[:, :columns], y[:rows, :columns])
+                for members in (1, 2, 5):
+                    part[:] = np.nan
+                    for member in range(members):
+                        multiply(part, h[:rows], rows, packed, member, members)
+                    np.testing.assert_array_equal(part[:, :columns], y[:rows, :columns])
 
 
 @pytest.mark.parametrize("size", [1e14, 1e19, 1e25, 1e35])
@@ -269,6 +272,7 @@ def test_nothing_outside_the_arrays_is_read_or_written():
     """Every array lies between margins of NaN: what is read there shows in the results, what is written in them."""
     from associative_lstm.kernels import fused_loops
     from associative_lstm.kernels.matmul import pack
+    from associative_lstm.kernels.team import ALONE
 
     generator = np.random.default_rng(0)
     margins = []
@@ -289,17 +293,20 @@ def test_nothing_outside_the_arrays_is_read_or_written():
         permutations = np.stack([generator.permutation(n) for _ in range(copies)])
         lengths = np.full(batch, steps)
         start = c.copy()
+        forward_w, backward_w = pack(w.T), pack(w)
         fused_loops.forward(
             0,
             batch,
+            ALONE,
             0,
             steps,
             steps,
             False,
             z,
             0,
-            pack(w.T),
+            forward_w,
             rows,
+            between_margins(batch, forward_w[1] * forward_w[3]),
             h,
             c,
             output,
@@ -313,7 +320,8 @@ def test_nothing_outside_the_arrays_is_read_or_written():
         dh, dc = between_margins(batch, H), between_margins(batch, copies, N)
         dz, dz_first = between_margins(steps, batch, rows), between_margins(batch, rows)
         fused_loops.backward(
-            0, batch, 0, steps, steps, False, z, cells, 0, start, 0, pack(w), permutations, lengths, False,
+            0, batch, ALONE, 0, steps, steps, False, z, cells, 0, start, 0, backward_w,
+            between_margins(batch, backward_w[1] * backward_w[3]), permutations, lengths, False,
             d_output, d_cells, dh, dc, dz, 0, dz_first,
         )  # fmt: skip
         for result in (z, h, c, output, cells, dh, dc, dz, dz_first):

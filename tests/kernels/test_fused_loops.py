@@ -6,6 +6,7 @@ import torch
 
 from associative_lstm.kernels import fused_loops
 from associative_lstm.kernels.fused_cpu import _packed
+from associative_lstm.kernels.team import ALONE
 
 T, B, N, COPIES, HEADS = 4, 3, 10, 2, 2
 H, ROWS = HEADS * N, (1 + 8 * HEADS) * N // 2
@@ -13,6 +14,11 @@ H, ROWS = HEADS * N, (1 + 8 * HEADS) * N // 2
 
 def zeros(*shape):
     return np.zeros(shape, np.float32)
+
+
+def product(w):
+    _, panels, _, width, _, _ = _packed(w)
+    return zeros(B, panels * width)
 
 
 def common():
@@ -26,6 +32,7 @@ def forward_arguments():
     return {
         "start": 0,
         "stop": B,
+        "turn": ALONE,
         "first": 0,
         "last": T,
         "steps": T,
@@ -34,6 +41,7 @@ def forward_arguments():
         "z_base": 0,
         "w_hh": _packed(weight.T),
         "rows_h": ROWS,
+        "y": product(weight.T),
         "h": zeros(B, H),
         "c": zeros(B, COPIES, N),
         "output": zeros(T, B, H),
@@ -50,6 +58,7 @@ def backward_arguments():
     return {
         "start": 0,
         "stop": B,
+        "turn": ALONE,
         "first": 0,
         "last": T,
         "steps": T,
@@ -60,6 +69,7 @@ def backward_arguments():
         "c_start": zeros(B, COPIES, N),
         "tau_start": 0,
         "w_hh": _packed(weight),
+        "y": product(weight),
         "permutations": permutations,
         "lengths": lengths,
         "smooth": False,
@@ -108,6 +118,13 @@ def test_numbers_outside_the_arrays(loop, arguments, large):
                 continue  # a part of the work
             with pytest.raises(IndexError, match="do not fit"):
                 loop(*(good | {name: value}).values())
+
+
+@each_loop
+@pytest.mark.parametrize("turn", [(1, 1, 0), (-1, 2, 0), (0, 0, 0), (2**62, 2, 0)])
+def test_turns_of_a_thread_that_is_not_there(loop, arguments, turn):
+    with pytest.raises(IndexError, match="do not fit"):
+        loop(*(arguments() | {"turn": turn}).values())
 
 
 @each_loop

@@ -4,10 +4,11 @@ import numba
 import numpy as np
 import pytest
 import torch
+from torch.nn.utils.rnn import pack_padded_sequence
 
 from associative_lstm import AssociativeLSTM
 from associative_lstm.kernels import runtime
-from associative_lstm.kernels.team import addresses, in_slices
+from associative_lstm.kernels.team import addresses, in_slices, together, wait
 
 pytestmark = pytest.mark.skipif(addresses() is None, reason="this PyTorch has no GNU OpenMP")
 
@@ -22,15 +23,32 @@ def _count(start, stop, times, halves, tiny, broken):
 
 
 @numba.njit(nogil=True)
-def _count_in_slices(team, start, stop, *args):
-    in_slices(_count, team, start, stop, args)
+def _count_in_slices(team, slices, batch, *args):
+    in_slices(_count, team, slices, batch, args)
+
+
+@numba.njit(nogil=True)
+def _pass_on(start, stop, turn, rounds, seen, members):
+    """In every round each thread writes down the round, waits, reads what its neighbour wrote, and waits."""
+    member, members[0], _ = turn
+    for k in range(rounds):
+        seen[member] = k
+        wait(turn)
+        if seen[(member + 1) % members[0]] != k or stop != 7 or start != 0:
+            members[1] += 1
+        wait(turn)
+
+
+@numba.njit(nogil=True)
+def _pass_on_together(team, batch, *args):
+    together(_pass_on, team, batch, args)
 
 
 def count(threads, slices, batch, broken=-1):
     times, halves = np.zeros(batch, np.int64), np.full(batch, -1.0, np.float32)
     tiny = np.full(batch, np.finfo(np.float32).tiny)
     try:
-        _count_in_slices((*addresses(), threads, slices), 0, batch, times, halves, tiny, broken)
+        _count_in_slices((*addresses(), threads), slices, batch, times, halves, tiny, broken)
     finally:
         assert times.tolist() == [1] * batch
     return halves
@@ -60,20 +78,77 @@ def test_denormals_as_the_caller_takes_them():
         torch.set_flush_denormal(False)
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads_wait_for_each_other(threads):
+    seen, members = np.full(8, -1), np.zeros(2, np.int64)
+    _pass_on_together((*addresses(), threads), 7, 1000, seen, members)
+    assert members.tolist() == [threads, 0]
+    assert seen.tolist() == [999] * threads + [-1] * (8 - threads)
+
+
+def results_with(threads, layer, x, lengths=None):
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        layer.zero_grad()
+        leaf = x.clone().requires_grad_()
+        if lengths is None:
+            output, state = layer(leaf)
+        else:
+            packed, state = layer(pack_padded_sequence(leaf, lengths, enforce_sorted=False))
+            output = packed.data
+        output.square().sum().backward()
+        return [output, *state, leaf.grad, *(p.grad for p in layer.parameters())]
+    finally:
+        torch.set_num_threads(before)
+
+
+def assert_same(first, second):
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("options", [{}, {"bidirectional": True, "keep_states_every": 4}], ids=["", "again"])
+def test_the_same_numbers_when_threads_share_the_products(options, monkeypatch):
+    torch.manual_seed(0)
+    layer = AssociativeLSTM(5, 70, num_layers=2, num_heads=2, num_copies=2, **options)
+    ways = []
+
+    def spy(run):
+        def counted(team, slices, *args):
+            ways.append(slices)
+            run(team, slices, *args)
+
+        return counted
+
+    in_team = {kernel: spy(run) for kernel, run in runtime._in_team.items()}
+    monkeypatch.setattr(runtime, "_in_team", in_team)
+    for lengths in ([9], [9, 4], [1, 9, 9], None):
+        x = torch.randn(9, 3 if lengths is None else len(lengths), 5)
+        for threads in (2, 3):  # PyTorch's own products may depend on the number, in the last bit
+            monkeypatch.setattr(runtime, "SHARED_BYTES", 2**62)
+            expected = results_with(threads, layer, x, lengths)
+            assert ways == []
+            monkeypatch.setattr(runtime, "SHARED_BYTES", 0)
+            assert_same(results_with(threads, layer, x, lengths), expected)
+            assert set(ways) == {0}
+            ways.clear()
+
+
+def test_an_error_of_all_threads_that_share_the_products(monkeypatch):
+    monkeypatch.setattr(runtime, "SHARED_BYTES", 0)
+    layer, x = AssociativeLSTM(3, 8, num_copies=2), torch.randn(5, 1, 3)
+    good = layer.permutations_l0.clone()
+    layer.permutations_l0[1, 0] = 4
+    with pytest.raises(IndexError, match="an index outside the memory"):
+        results_with(2, layer, x)
+    layer.permutations_l0.copy_(good)
+    results_with(2, layer, x)
+
+
 def test_the_same_numbers_without_such_a_library(monkeypatch):
     torch.manual_seed(0)
     layer, x = AssociativeLSTM(5, 16, num_copies=2), torch.randn(9, 7, 5)
-    before = torch.get_num_threads()
-    results = []
-    try:
-        for threads, found in ((1, addresses), (3, addresses), (3, lambda: None)):
-            torch.set_num_threads(threads)
-            monkeypatch.setattr(runtime, "addresses", found)
-            layer.zero_grad()
-            output, state = layer(x)
-            output.square().sum().backward()
-            results.append([output, *state, *(p.grad for p in layer.parameters())])
-    finally:
-        torch.set_num_threads(before)
-    for other in results[1:]:
-        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+    expected = results_with(1, layer, x)
+    assert_same(results_with(3, layer, x), expected)
+    monkeypatch.setattr(runtime, "addresses", lambda: None)
+    assert_same(results_with(3, layer, x), expected)

@@ -14,7 +14,7 @@ from torch.nn.functional import linear
 from associative_lstm.kernels import fused_loops
 from associative_lstm.kernels.fused_checks import check_devices, check_inputs, check_saved
 from associative_lstm.kernels.matmul import pack
-from associative_lstm.kernels.runtime import announce_compilation, over_batch
+from associative_lstm.kernels.runtime import announce_compilation, by_team
 
 # A segment has as many steps as fit pre-activations into this many bytes: enough rows for efficient matrix products,
 # few enough to stay in the cache and to add little to a step's memory.
@@ -95,15 +95,17 @@ def _sequence(
     z = _linear(x, weight_ih, bias) if keep == 1 else x.new_empty(0, batch, weight_ih.shape[0])
     segment = steps if keep == 1 else _segment(x, weight_ih, keep)
     w_hh, ends = _packed(weight_hh.T), _ends(lengths, x)
+    y = _product(x, w_hh)
     with announce_compilation("the fused Associative LSTM, forward,", x.dtype):
         for first in range(0, steps, segment):
             last = min(first + segment, steps)
             t_from, t_to = _times(first, last, steps, reverse)
             if keep > 1:
                 cells[first // keep] = c
-            over_batch(
+            by_team(
                 fused_loops.forward,
                 batch,
+                w_hh[0],
                 first,
                 last,
                 steps,
@@ -112,6 +114,7 @@ def _sequence(
                 0 if keep == 1 else t_from,
                 w_hh,
                 weight_hh.shape[0],
+                y,
                 h.numpy(),
                 c.numpy(),
                 output.numpy(),
@@ -182,6 +185,7 @@ def _sequence_backward(
     dc = torch.zeros_like(c_0) if d_c_n is None else _copy(d_c_n)
     dz_first = x.new_zeros(batch, weight_ih.shape[0])
     w_hh, ends = _packed(weight_hh), _ends(lengths, x)
+    y = _product(x, w_hh)
     segment = min(steps, _segment(x, weight_ih, keep))
     dz_segment = x.new_empty(segment, batch, weight_ih.shape[0])
     base, tau_start, c_start = 0, 0, c_0
@@ -212,9 +216,10 @@ def _sequence_backward(
             # What comes from above may be one number expanded: it is copied a segment at a time.
             above = output.new_zeros(dz.shape[0], *h_0.shape) if d_output is None else d_output[t_from:t_to]
             above_cells = no_cells if d_cells is None else d_cells[t_from:t_to]
-            over_batch(
+            by_team(
                 fused_loops.backward,
                 batch,
+                w_hh[0],
                 first,
                 last,
                 steps,
@@ -225,6 +230,7 @@ def _sequence_backward(
                 c_start.numpy(),
                 tau_start,
                 w_hh,
+                y,
                 permutations.contiguous().numpy(),
                 ends,
                 smooth,
@@ -320,17 +326,20 @@ def _again(x, h, c, weight_ih, weight_hh, bias, permutations, ends, smooth, reve
     z = _linear(x[t_from:t_to], weight_ih, bias)
     h, c = _copy(h), _copy(c)
     output, cells = x.new_empty(last - first, *h.shape), x.new_empty(last - first, *c.shape)
-    over_batch(
+    w_hh = _packed(weight_hh.T)
+    by_team(
         fused_loops.forward,
         batch,
+        w_hh[0],
         first,
         last,
         steps,
         reverse,
         z.numpy(),
         t_from,
-        _packed(weight_hh.T),
+        w_hh,
         weight_hh.shape[0],
+        _product(x, w_hh),
         h.numpy(),
         c.numpy(),
         output.numpy(),
@@ -379,6 +388,12 @@ def _linear(x, weight, bias):
 
 def _packed(w):
     return pack(w.detach().numpy())
+
+
+def _product(x, w_hh):
+    """Where the recurrent product of one step goes."""
+    _, panels, _, width, _, _ = w_hh
+    return x.new_empty(x.shape[1], panels * width).numpy()
 
 
 def _ends(lengths, x):

@@ -1,5 +1,8 @@
 """The time loops of the fused Associative LSTM, for a slice of the batch, forward and backward.
 
+Where a batch is too small to be split, threads go through the loop together (their ``turn``): each computes some
+columns of the recurrent product, and takes every so-manyth item.
+
 Steps are counted by tau in the direction of reading: t = tau, or t = T - 1 - tau in reverse. Items of the batch are
 ordered by length, longest first, so that those at work at time t are the first few.
 """
@@ -10,7 +13,7 @@ from associative_lstm.kernels.fused_steps import backward_item, forward_item, wo
 from associative_lstm.kernels.matmul import aligned, multiply
 from associative_lstm.kernels.runtime import jit, run_by_team
 from associative_lstm.kernels.simd import load, store, width
-from associative_lstm.kernels.team import in_slices
+from associative_lstm.kernels.team import ALONE, in_slices, together, wait
 
 
 @jit
@@ -56,6 +59,7 @@ def _add(source, source_at, target, target_at, count):
 def forward(
     start,
     stop,
+    turn,
     first,
     last,
     steps,
@@ -64,6 +68,7 @@ def forward(
     z_base,
     w_hh,
     rows_h,
+    y,
     h,
     c,
     output,
@@ -76,8 +81,8 @@ def forward(
     """Steps tau = first to last - 1 for items start to stop - 1. The state h, c is updated in place.
 
     Shapes: z ``(times, B, rows)`` from time z_base; output ``(times, B, heads * N)`` from time base, cells
-    ``(times, B, copies, N)`` too, or of length 0 if they are not kept; w_hh packed; h ``(B, heads * N)``; c
-    ``(B, copies, N)``.
+    ``(times, B, copies, N)`` too, or of length 0 if they are not kept; w_hh packed; y, to work with,
+    ``(B, columns of w_hh)``; h ``(B, heads * N)``; c ``(B, copies, N)``.
     """
     _, batch, rows = z.shape
     copies, N = c.shape[1], c.shape[2]
@@ -94,11 +99,13 @@ def forward(
         and permutations.shape == (copies, n)
         and lengths.shape[0] == batch
         and 0 <= start <= stop <= batch
+        and 0 <= turn[0] < turn[1]
         and 0 <= z_base <= t_first <= t_last <= z_base + z.shape[0]
         and 0 <= base <= t_first <= t_last <= base + output.shape[0]
         and (rows_h == rows or rows_h == rows - H)
         and N >= 2
         and w_hh[1] * w_hh[3] >= rows_h
+        and y.shape == (batch, w_hh[1] * w_hh[3])
         and w_hh[2] == H
     )
     if not fits:
@@ -106,22 +113,20 @@ def forward(
     indices, _ = _indices(permutations)
     flat_z, flat_c, flat_h = z.reshape(-1), c.reshape(-1), h.reshape(-1)
     flat_output, flat_cells = output.reshape(-1), cells.reshape(-1)
-    h_slice = h[start:stop]
-    y_width = w_hh[1] * w_hh[3]
-    flat_y = aligned((stop - start) * y_width, z)
-    y = flat_y.reshape(stop - start, y_width)
+    flat_y, y_width = y.reshape(-1), y.shape[1]
+    member, members, _ = turn
     work = aligned(workspace(heads, copies) * n, z)
     for tau in range(first, last):
         t = steps - 1 - tau if reverse else tau
         count = _at_work(start, stop, lengths, t)
-        multiply(y, h_slice, count, w_hh)
-        for k in range(count):
-            b = start + k
+        multiply(y[start:stop], h[start:stop], count, w_hh, member, members)
+        wait(turn)
+        for b in range(start + member, start + count, members):
             forward_item(
                 flat_z,
                 ((t - z_base) * batch + b) * rows,
                 flat_y,
-                k * y_width,
+                b * y_width,
                 rows_h // n,
                 flat_c,
                 b * item,
@@ -138,16 +143,18 @@ def forward(
             _copy(flat_h, b * H, flat_output, at * H, H)
             if keep:
                 _copy(flat_c, b * item, flat_cells, at * item, item)
-        for b in range(start + count, stop):
+        for b in range(start + count + member, stop, members):
             output[t - base, b] = 0
             if keep:
                 cells[t - base, b] = 0
+        wait(turn)
 
 
 @jit
 def backward(
     start,
     stop,
+    turn,
     first,
     last,
     steps,
@@ -158,6 +165,7 @@ def backward(
     c_start,
     tau_start,
     w_hh,
+    y,
     permutations,
     lengths,
     smooth,
@@ -192,12 +200,14 @@ def backward(
         and dz.shape == (dz.shape[0], batch, rows)
         and dz_first.shape == (batch, rows)
         and 0 <= start <= stop <= batch
+        and 0 <= turn[0] < turn[1]
         and 0 <= base <= t_first <= t_last <= base + z.shape[0]
         and 0 <= dz_base <= t_first <= t_last <= dz_base + dz.shape[0]
         and tau_start <= first
         and (tau_start == (steps - base - z.shape[0] if reverse else base))
         and N >= 2
         and w_hh[1] * w_hh[3] >= H
+        and y.shape == (batch, w_hh[1] * w_hh[3])
         and w_hh[2] <= rows
     )
     if not fits:
@@ -206,15 +216,13 @@ def backward(
     flat_z, flat_cells, flat_start = z.reshape(-1), cells.reshape(-1), c_start.reshape(-1)
     flat_dc, flat_dz, flat_dh = dc.reshape(-1), dz.reshape(-1), dh.reshape(-1)
     flat_d_output, flat_d_cells = d_output.reshape(-1), d_cells.reshape(-1)
-    y_width = w_hh[1] * w_hh[3]
-    flat_y = aligned((stop - start) * y_width, z)
-    y = flat_y.reshape(stop - start, y_width)
+    flat_y, y_width = y.reshape(-1), y.shape[1]
+    member, members, _ = turn
     work = aligned(workspace(heads, copies) * n, z)
     for tau in range(last - 1, first - 1, -1):
         t = steps - 1 - tau if reverse else tau
         count = _at_work(start, stop, lengths, t)
-        for k in range(count):
-            b = start + k
+        for b in range(start + member, start + count, members):
             at = (t - dz_base) * batch + b
             _add(flat_d_output, at * H, flat_dh, b * H, H)
             if d_cells.shape[0] > 0:
@@ -248,20 +256,28 @@ def backward(
             )
             if first_step:
                 dz_first[b] = dz[t - dz_base, b]
-        multiply(y, dz[t - dz_base, start:stop], count, w_hh)
-        for k in range(count):
-            _copy(flat_y, k * y_width, flat_dh, (start + k) * H, H)
-        for b in range(start + count, stop):
+        wait(turn)
+        multiply(y[start:stop], dz[t - dz_base, start:stop], count, w_hh, member, members)
+        wait(turn)
+        for b in range(start + member, start + count, members):
+            _copy(flat_y, b * y_width, flat_dh, b * H, H)
+        for b in range(start + count + member, stop, members):
             dz[t - dz_base, b] = 0
 
 
 @run_by_team(forward)
 @jit
-def _forward_in_slices(team, start, stop, *args):
-    in_slices(forward, team, start, stop, args)
+def _forward_in_team(team, slices, batch, *args):
+    if slices > 0:
+        in_slices(forward, team, slices, batch, (ALONE, *args))
+    else:
+        together(forward, team, batch, args)
 
 
 @run_by_team(backward)
 @jit
-def _backward_in_slices(team, start, stop, *args):
-    in_slices(backward, team, start, stop, args)
+def _backward_in_team(team, slices, batch, *args):
+    if slices > 0:
+        in_slices(backward, team, slices, batch, (ALONE, *args))
+    else:
+        together(backward, team, batch, args)

@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 from associative_lstm.kernels.runtime import jit, run_by_team
 from associative_lstm.kernels.simd import VECTOR_BYTES, lanes_of, transpose
 from associative_lstm.kernels.simd import width as vector_width
-from associative_lstm.kernels.team import in_slices
+from associative_lstm.kernels.team import ALONE, in_slices, together, wait
 
 VECTORS = 4
 MOST_ROWS = 6  # rows of a tile: 6 x 4 sums, 4 vectors of W; 32 registers suffice
@@ -156,8 +156,8 @@ _tile1, _tile2, _tile3, _tile4, _tile5, _tile6 = (_tile(rows) for rows in range(
 
 
 @jit
-def multiply(y, h, rows, packed):
-    """y[r, :] = h[r, :] W for the first ``rows`` rows, W as `pack` gives it.
+def multiply(y, h, rows, packed, member, members):
+    """y[r, :] = h[r, :] W for the first ``rows`` rows, W as `pack` gives it: a member's share of the columns.
 
     Shapes: y ``(>= rows, >= columns)`` of W filled up to whole panels, h ``(>= rows, >= depth)``, contiguous.
     """
@@ -168,6 +168,7 @@ def multiply(y, h, rows, packed):
         or depth > h.shape[1]
         or panels * width > y.shape[1]
         or width != panel_width(w)
+        or not 0 <= member < members
         or w.shape[0] < (panels - 1) * panel_stride + (depth - 1) * w_stride + width
     ):
         raise IndexError("multiply: an array is smaller than the product")
@@ -177,7 +178,7 @@ def multiply(y, h, rows, packed):
     while start < rows:
         count = min(MOST_ROWS, rows - start)
         h_at = start * h_stride
-        for p in range(panels):
+        for p in range(member * panels // members, (member + 1) * panels // members):
             y_at = start * y_stride + p * width
             w_at = p * panel_stride
             if count == 1:
@@ -196,15 +197,18 @@ def multiply(y, h, rows, packed):
 
 
 @jit
-def multiply_repeatedly(start, stop, h, packed, times):
+def multiply_repeatedly(start, stop, turn, y, h, packed, times):
     """The products of a time loop without the rest of it, for items start to stop - 1: what a loop cannot beat."""
-    columns = packed[1] * packed[3]
-    y = aligned((stop - start) * columns, h).reshape(stop - start, columns)
+    member, members, _ = turn
     for _ in range(times):
-        multiply(y, h[start:stop], stop - start, packed)
+        multiply(y[start:stop], h[start:stop], stop - start, packed, member, members)
+        wait(turn)
 
 
 @run_by_team(multiply_repeatedly)
 @jit
-def _multiply_in_slices(team, start, stop, *args):
-    in_slices(multiply_repeatedly, team, start, stop, args)
+def _multiply_in_team(team, slices, batch, *args):
+    if slices > 0:
+        in_slices(multiply_repeatedly, team, slices, batch, (ALONE, *args))
+    else:
+        together(multiply_repeatedly, team, batch, args)

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 import torch
 from numba.core import event
 
-from associative_lstm.kernels.team import addresses
+from associative_lstm.kernels.team import ALONE, addresses
 
 
 def _sources() -> str:
@@ -48,6 +49,8 @@ _forked = False
 _in_team: dict[object, Callable[..., None]] = {}  # by kernel, what runs it on OpenMP's threads
 _announced: set[tuple[object, ...]] = set()
 _SMALLEST = sys.float_info.min  # a variable, so that Python divides when it runs, not when it compiles
+SHARED_BYTES = 2**20
+"""Weights that several threads read faster than one, although they wait for each other twice a step."""
 _PATIENCE = 1.0  # seconds of compilation before it is announced
 
 
@@ -61,7 +64,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def run_by_team(kernel: Any) -> Callable[[Any], Any]:
-    """Mark ``f(team, start, stop, *args)``, which is `team.in_slices` of this kernel, as the way to run it."""
+    """Mark ``f(team, slices, batch, *args)`` as the way to run a kernel: `team.in_slices`, or without, `together`."""
 
     def mark(function: Any) -> Any:
         _in_team[kernel] = function
@@ -81,11 +84,30 @@ def _as_the_caller(flush: bool, kernel: Callable[..., None], *args: Any) -> None
     kernel(*args)
 
 
+def _slices(batch: int) -> int:
+    return min(torch.get_num_threads(), batch // 2)
+
+
+def by_team(kernel: Callable[..., None], batch: int, weights: np.ndarray, *args: Any) -> None:
+    """``kernel(start, stop, turn, *args)`` on slices of ``range(batch)``, as `over_batch`, on OpenMP's threads.
+
+    If the batch is too small to be split and the weights of its recurrent product are large, the threads go through
+    it together. Where there is no such library, the pool's threads serve.
+    """
+    slices = max(1, _slices(batch))
+    if slices == 1 and weights.nbytes >= SHARED_BYTES:
+        slices = 0
+    if slices == 1 or _forked or torch.get_num_threads() == 1 or (openmp := addresses()) is None:
+        over_batch(kernel, batch, ALONE, *args)
+        return
+    # A team of all of PyTorch's threads, whatever the slices: to change its size takes longer than to wait.
+    _in_team[kernel]((*openmp, torch.get_num_threads()), slices, batch, *args)
+
+
 def over_batch(kernel: Callable[..., None], batch: int, *args: Any) -> None:
     """Call ``kernel(start, stop, *args)`` on contiguous slices of ``range(batch)``, one per PyTorch thread.
 
-    The slices run side by side, each writes its own rows only: on OpenMP's threads (`team`), or where there is no
-    such library, or nothing is marked by `run_by_team` for this kernel, on a pool's, since kernels release the GIL.
+    The slices run side by side on a pool's threads, since kernels release the GIL; each writes its own rows only.
     A slice has at least two items: a recurrent product takes as long for one as for two, since fetching the weights
     is what takes long.
 
@@ -93,14 +115,9 @@ def over_batch(kernel: Callable[..., None], batch: int, *args: Any) -> None:
     results must not depend on when they were started.
     """
     global _pool
-    allowed = torch.get_num_threads()
-    threads = min(allowed, batch // 2)
+    threads = _slices(batch)
     if threads <= 1:
         kernel(0, batch, *args)
-        return
-    if kernel in _in_team and not _forked and (openmp := addresses()) is not None:
-        # A team of all of PyTorch's threads, whatever the slices: to change its size takes longer than to wait.
-        _in_team[kernel]((*openmp, allowed, threads), 0, batch, *args)
         return
     if _pool is None or _pool._max_workers < threads - 1:
         _pool = ThreadPoolExecutor(max_workers=threads - 1, thread_name_prefix="associative-lstm")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -178,7 +179,7 @@ def matrix_products(layer: nn.Module, x: torch.Tensor, training: bool = True) ->
     are the fused kernel's own, because they are faster than PyTorch's at these sizes.
     """
     from associative_lstm.kernels.matmul import multiply_repeatedly, pack
-    from associative_lstm.kernels.runtime import over_batch
+    from associative_lstm.kernels.runtime import by_team
 
     steps, batch, _ = x.shape
     rows = steps * batch
@@ -189,11 +190,16 @@ def matrix_products(layer: nn.Module, x: torch.Tensor, training: bool = True) ->
         z = torch.randn(rows, w_ih.shape[0])
         h, dz = torch.randn(batch, w_hh.shape[1]).numpy(), torch.randn(batch, w_hh.shape[0]).numpy()
 
+        def recurrent(rows: np.ndarray, w: np.ndarray) -> None:
+            packed = pack(w)
+            y = torch.empty(batch, packed[1] * packed[3]).numpy()
+            by_team(multiply_repeatedly, batch, packed[0], y, rows, packed, steps)
+
         def step() -> None:
             torch.mm(below, w_ih.T)
-            over_batch(multiply_repeatedly, batch, h, pack(w_hh.T.numpy()), steps)
+            recurrent(h, w_hh.T.numpy())
             if training:
-                over_batch(multiply_repeatedly, batch, dz, pack(w_hh.numpy()), steps)
+                recurrent(dz, w_hh.numpy())
                 torch.mm(z.T, below)
                 torch.mm(z.T[: w_hh.shape[0]], above)
                 if k > 0:
