@@ -14,8 +14,9 @@ from pathlib import Path
 
 from associative_lstm.lab import files
 from associative_lstm.lab.config import complete
+from associative_lstm.lab.grid import Job, is_finished
 from associative_lstm.lab.runlog import RunLog
-from associative_lstm.lab.training import is_done, resume, train
+from associative_lstm.lab.training import resume, train
 
 
 def kill_me(*_):
@@ -102,7 +103,7 @@ def main():
     log.reconfigure(config)
     log.close()
     resume(folder)
-    assert is_done(folder)
+    assert is_finished(Job(config, folder))
     train(config, reference)
 
 

@@ -15,7 +15,7 @@ from associative_lstm.lab.checkpoint import find_checkpoints, load_checkpoint
 from associative_lstm.lab.config import complete
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.runlog import read_log
-from associative_lstm.lab.training import is_done, resume, train, train_or_resume
+from associative_lstm.lab.training import resume, train
 from waiting import wait_for_lines
 
 SETTINGS = {
@@ -132,29 +132,13 @@ def test_a_log_shorter_than_its_checkpoint_says_is_a_damaged_run(tmp_path):
         resume(tmp_path, steps=30)
 
 
-def test_a_finished_run_is_done_and_resuming_it_changes_nothing(tmp_path):
+def test_resuming_a_finished_run_changes_nothing(tmp_path):
     train(config(steps=10), tmp_path)
-    assert is_done(tmp_path)
     before = {name: (tmp_path / name).read_bytes() for name in ("log.jsonl", "model.safetensors")}
     resume(tmp_path)
     assert {name: (tmp_path / name).read_bytes() for name in before} == before
     with pytest.raises(RunError, match="steps can be raised, not lowered: the run has 10, got 5"):
         resume(tmp_path, steps=5)
-
-
-def test_a_grid_leaves_done_runs_alone_and_continues_the_others(tmp_path):
-    train_or_resume(config(steps=20), tmp_path / "whole")
-    before = (tmp_path / "whole" / "times.jsonl").read_bytes()
-    train_or_resume(config(steps=20), tmp_path / "whole")
-    assert (tmp_path / "whole" / "times.jsonl").read_bytes() == before
-    with pytest.raises(RunError, match="holds a run with another steps, seed"):
-        train_or_resume(config(steps=30, seed=1), tmp_path / "whole")
-    halves = tmp_path / "halves"
-    shutil.copytree(tmp_path / "whole", halves)
-    find_checkpoints(halves)[0].unlink()
-    (halves / "model.safetensors").unlink()
-    train_or_resume(config(steps=20), halves)
-    assert_same_run(halves, tmp_path / "whole")
 
 
 def test_two_processes_on_one_run_are_refused(tmp_path):

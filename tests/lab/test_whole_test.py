@@ -14,10 +14,11 @@ from associative_lstm.lab.checkpoint import find_checkpoints, load_checkpoint, s
 from associative_lstm.lab.config import complete, task_of
 from associative_lstm.lab.evaluation import cost_of_reading, load_trained
 from associative_lstm.lab.files import Interrupted
+from associative_lstm.lab.grid import Job, is_finished
 from associative_lstm.lab.runlog import read_log, read_tests
 from associative_lstm.lab.tasks.wikipedia import ReadThrough
 from associative_lstm.lab.trainer import Trainer
-from associative_lstm.lab.training import is_done, resume, train
+from associative_lstm.lab.training import resume, train
 
 
 @pytest.fixture
@@ -171,7 +172,7 @@ def test_ctrl_c_in_an_evaluation_stops_it_and_the_run_goes_on_with_it(tmp_path, 
 
 def test_a_run_is_done_when_its_last_evaluation_is(tmp_path, text, monkeypatch):
     train(config(text, steps=15), tmp_path)
-    assert is_done(tmp_path)
+    assert is_finished(Job(config(text, steps=15), tmp_path))
 
     def crash(*_):
         raise Crash
@@ -180,10 +181,11 @@ def test_a_run_is_done_when_its_last_evaluation_is(tmp_path, text, monkeypatch):
     with pytest.raises(Crash):
         resume(tmp_path, steps=20)
     assert read_log(tmp_path)[-1]["step"] == 20
-    assert not is_done(tmp_path)
+    longer = Job(config(text, steps=20), tmp_path)
+    assert not is_finished(longer)
     monkeypatch.undo()
     resume(tmp_path)
-    assert is_done(tmp_path)
+    assert is_finished(longer)
     assert [line["step"] for line in read_tests(tmp_path)] == [10, 20]
 
 

@@ -16,15 +16,13 @@ import torch
 
 from associative_lstm.lab.checkpoint import (
     export_weights,
-    find_checkpoints,
     save_checkpoint,
-    step_of,
     usable_checkpoints,
 )
 from associative_lstm.lab.config import Config
 from associative_lstm.lab.evaluation import cost_of_reading
 from associative_lstm.lab.files import Diverged, Interrupted, RunError, memory_lacked
-from associative_lstm.lab.runlog import RunLog, read_config, read_tests
+from associative_lstm.lab.runlog import RunLog, read_tests
 from associative_lstm.lab.tasks import Wikipedia
 from associative_lstm.lab.trainer import Trainer, make_fabric
 
@@ -92,31 +90,6 @@ def resume(
             log.reconfigure(config)
         _loop(trainer, log, Path(folder), last_good, seconds, show)
     return Path(folder)
-
-
-def train_or_resume(config: Config, folder: str | Path, *, show: Show | None = None) -> Path:
-    """What a grid of runs wants: a run that is done is left alone, one begun is continued, another is begun.
-
-    A folder that holds a run of another configuration is an error.
-    """
-    if not (Path(folder) / "config.toml").is_file():
-        return train(config, folder, show=show)
-    found = read_config(folder)
-    if found != config:
-        differ = [key for key, value in dataclasses.asdict(config).items() if getattr(found, key) != value]
-        raise RunError(f"{folder} holds a run with another {', '.join(differ)}")
-    return Path(folder) if is_done(folder) else resume(folder, show=show)
-
-
-def is_done(folder: str | Path) -> bool:
-    """Whether the run in ``folder`` has made all its steps."""
-    path = Path(folder)
-    if not (path / WEIGHTS).is_file():
-        return False
-    config, checkpoints = read_config(path), find_checkpoints(path)
-    if not checkpoints or step_of(checkpoints[0]) < config.steps:
-        return False
-    return is_tested(path, config)
 
 
 def is_tested(folder: str | Path, config: Config) -> bool:
