@@ -1,5 +1,7 @@
 """Slices of a batch on OpenMP's threads: each item once, the caller's denormals, errors, and doing without them."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numba
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ import torch
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from associative_lstm import AssociativeLSTM
-from associative_lstm.kernels import runtime
+from associative_lstm.kernels import fused_cpu, runtime
 from associative_lstm.kernels.team import addresses, in_slices, together, wait
 
 pytestmark = pytest.mark.skipif(addresses() is None, reason="this PyTorch has no GNU OpenMP")
@@ -107,24 +109,39 @@ def assert_same(first, second):
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
-@pytest.mark.parametrize("options", [{}, {"bidirectional": True, "keep_states_every": 4}], ids=["", "again"])
-def test_the_same_numbers_when_threads_share_the_products(options, monkeypatch):
-    torch.manual_seed(0)
-    layer = AssociativeLSTM(5, 70, num_layers=2, num_heads=2, num_copies=2, **options)
-    ways = []
+@pytest.fixture
+def ways(monkeypatch):
+    """The numbers of slices with which kernels are run by the team, in order; 0 if its threads share the products."""
+    seen = []
 
     def spy(run):
         def counted(team, slices, *args):
-            ways.append(slices)
+            seen.append(slices)
             run(team, slices, *args)
 
         return counted
 
-    in_team = {kernel: spy(run) for kernel, run in runtime._in_team.items()}
-    monkeypatch.setattr(runtime, "_in_team", in_team)
-    for lengths in ([9], [9, 4], [1, 9, 9], None):
-        x = torch.randn(9, 3 if lengths is None else len(lengths), 5)
-        for threads in (2, 3):  # PyTorch's own products may depend on the number, in the last bit
+    monkeypatch.setattr(runtime, "_in_team", {kernel: spy(run) for kernel, run in runtime._in_team.items()})
+    return seen
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_layers": 2},
+        {"bidirectional": True, "keep_states_every": 4},
+        {"recurrent_update": False, "dtype": torch.float64, "activation": "tanh"},
+        {"learn_initial_state": True},
+    ],
+    ids=lambda options: "-".join(options),
+)
+def test_the_same_numbers_when_threads_share_the_products(options, ways, monkeypatch):
+    torch.manual_seed(0)
+    layer = AssociativeLSTM(5, 70, num_heads=2, num_copies=2, **options)
+    monkeypatch.setattr(fused_cpu, "SEGMENT_BYTES", 1)
+    for lengths in ([40], [40, 4], [1, 40, 40], None):
+        x = torch.randn(40, 3 if lengths is None else len(lengths), 5, dtype=options.get("dtype"))
+        for threads in (2, 5):  # PyTorch's own products may depend on the number, in the last bit
             monkeypatch.setattr(runtime, "SHARED_BYTES", 2**62)
             expected = results_with(threads, layer, x, lengths)
             assert ways == []
@@ -134,15 +151,34 @@ def test_the_same_numbers_when_threads_share_the_products(options, monkeypatch):
             ways.clear()
 
 
-def test_an_error_of_all_threads_that_share_the_products(monkeypatch):
+def test_an_error_of_all_threads_that_share_the_products(ways, monkeypatch):
     monkeypatch.setattr(runtime, "SHARED_BYTES", 0)
     layer, x = AssociativeLSTM(3, 8, num_copies=2), torch.randn(5, 1, 3)
     good = layer.permutations_l0.clone()
     layer.permutations_l0[1, 0] = 4
     with pytest.raises(IndexError, match="an index outside the memory"):
         results_with(2, layer, x)
+    assert ways == [0]
     layer.permutations_l0.copy_(good)
     results_with(2, layer, x)
+
+
+def test_several_python_threads_that_share_products(ways, monkeypatch):
+    monkeypatch.setattr(runtime, "SHARED_BYTES", 0)
+    torch.manual_seed(0)
+    layers, x = [AssociativeLSTM(5, 16) for _ in range(3)], torch.randn(30, 1, 5)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with torch.no_grad():
+            expected = [layer(x)[0] for layer in layers]
+            with ThreadPoolExecutor(3) as pool:
+                for _ in range(5):
+                    found = list(pool.map(lambda layer: layer(x)[0], layers))
+                    assert_same(found, expected)
+    finally:
+        torch.set_num_threads(before)
+    assert set(ways) == {0}
 
 
 def test_the_same_numbers_without_such_a_library(monkeypatch):

@@ -1,7 +1,8 @@
 """The time loops of the fused Associative LSTM, for a slice of the batch, forward and backward.
 
 Where a batch is too small to be split, threads go through the loop together (their ``turn``): each computes some
-columns of the recurrent product, and takes every so-manyth item.
+columns of the recurrent product, and takes every so-manyth item: the same ones at every step, so that it alone
+touches their state.
 
 Steps are counted by tau in the direction of reading: t = tau, or t = T - 1 - tau in reverse. Items of the batch are
 ordered by length, longest first, so that those at work at time t are the first few.
@@ -114,12 +115,13 @@ def forward(
     flat_z, flat_c, flat_h = z.reshape(-1), c.reshape(-1), h.reshape(-1)
     flat_output, flat_cells = output.reshape(-1), cells.reshape(-1)
     flat_y, y_width = y.reshape(-1), y.shape[1]
+    y_slice, h_slice = y[start:stop], h[start:stop]
     member, members, _ = turn
     work = aligned(workspace(heads, copies) * n, z)
     for tau in range(first, last):
         t = steps - 1 - tau if reverse else tau
         count = _at_work(start, stop, lengths, t)
-        multiply(y[start:stop], h[start:stop], count, w_hh, member, members)
+        multiply(y_slice, h_slice, count, w_hh, member, members)
         wait(turn)
         for b in range(start + member, start + count, members):
             forward_item(
@@ -217,6 +219,7 @@ def backward(
     flat_dc, flat_dz, flat_dh = dc.reshape(-1), dz.reshape(-1), dh.reshape(-1)
     flat_d_output, flat_d_cells = d_output.reshape(-1), d_cells.reshape(-1)
     flat_y, y_width = y.reshape(-1), y.shape[1]
+    y_slice = y[start:stop]
     member, members, _ = turn
     work = aligned(workspace(heads, copies) * n, z)
     for tau in range(last - 1, first - 1, -1):
@@ -257,7 +260,7 @@ def backward(
             if first_step:
                 dz_first[b] = dz[t - dz_base, b]
         wait(turn)
-        multiply(y[start:stop], dz[t - dz_base, start:stop], count, w_hh, member, members)
+        multiply(y_slice, dz[t - dz_base, start:stop], count, w_hh, member, members)
         wait(turn)
         for b in range(start + member, start + count, members):
             _copy(flat_y, b * y_width, flat_dh, b * H, H)

@@ -198,7 +198,9 @@ def multiply(y, h, rows, packed, member, members):
 
 @jit
 def multiply_repeatedly(start, stop, turn, y, h, packed, times):
-    """The products of a time loop without the rest of it, for items start to stop - 1: what a loop cannot beat."""
+    """The products of a time loop without the rest of it, for items start to stop - 1: what a loop, which waits
+    twice, cannot beat.
+    """
     member, members, _ = turn
     for _ in range(times):
         multiply(y[start:stop], h[start:stop], stop - start, packed, member, members)

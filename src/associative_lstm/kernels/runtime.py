@@ -64,7 +64,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def run_by_team(kernel: Any) -> Callable[[Any], Any]:
-    """Mark ``f(team, slices, batch, *args)`` as the way to run a kernel: `team.in_slices`, or without, `together`."""
+    """Mark ``f(team, slices, batch, *args)`` as the way to run a kernel: `in_slices`; with 0 slices, `together`."""
 
     def mark(function: Any) -> Any:
         _in_team[kernel] = function
@@ -96,7 +96,7 @@ def by_team(kernel: Callable[..., None], batch: int, weights: np.ndarray, *args:
     """
     slices = max(1, _slices(batch))
     if slices == 1 and weights.nbytes >= SHARED_BYTES:
-        slices = 0
+        slices = 0  # together
     if slices == 1 or _forked or torch.get_num_threads() == 1 or (openmp := addresses()) is None:
         over_batch(kernel, batch, ALONE, *args)
         return

@@ -41,8 +41,8 @@ ALONE = (0, 1, 0)
 
 _VOID, _INT, _LONG, _POINTER = ir.VoidType(), ir.IntType(32), ir.IntType(64), ir.IntType(8).as_pointer()
 _ENVIRONMENT = ir.ArrayType(_LONG, 32)  # larger than any system's fenv_t
-_ARGS, _STOP, _SLICES, _NUMBER, _COUNT, _GET, _SET, _BARRIER, _CODE, _ERROR, _CALLERS = range(11)
-"""What the threads share: from the caller up to _BARRIER, then a slice's error, and the caller's environment."""
+_ARGS, _STOP, _NUMBER, _COUNT, _GET, _SET, _BARRIER, _SLICES, _CODE, _ERROR, _CALLERS = range(11)
+"""What the threads share: from the caller up to _SLICES, then a kernel's error, and the caller's environment."""
 
 
 def _call_address(builder, address, result, *args):
@@ -64,7 +64,7 @@ def _member(context, module, shared_type, compiled, share):
     function.linkage = "internal"
     builder = ir.IRBuilder(function.append_basic_block())
     shared = builder.bitcast(function.args[0], shared_type.as_pointer())
-    args, stop, slices, number, count, get, set_, barrier = (
+    args, stop, number, count, get, set_, barrier, slices = (
         builder.load(_field(builder, shared, k)) for k in range(_CODE)
     )
     number, count = (builder.sext(_call_address(builder, f, _INT), _LONG) for f in (number, count))
@@ -80,17 +80,17 @@ def _member(context, module, shared_type, compiled, share):
             builder.store(status.code, _field(builder, shared, _CODE))
             builder.store(status.excinfoptr, _field(builder, shared, _ERROR))
 
-    share(builder, call, stop, slices, number, count, barrier)
+    share(builder, call, stop, number, count, barrier, slices)
     _call_address(builder, set_, _INT, own)
     builder.ret_void()
     return function
 
 
-def _in_team(context, builder, compiled, share, team, stop, slices, args):
+def _in_team(context, builder, compiled, share, team, stop, args, slices):
     """Have every thread of the team call its `_member`; raise what a kernel has raised when all have ended."""
     parallel, barrier, number, count, get, set_, threads = team
     context.active_code_library.add_linking_library(compiled.library)
-    given = [args, stop, slices, number, count, get, set_, barrier]
+    given = [args, stop, number, count, get, set_, barrier, slices]
     given += [_INT(0), ir.Constant(excinfo_ptr_t, None)]
     shared_type = ir.LiteralStructType([value.type for value in given] + [_ENVIRONMENT])
     member = _member(context, builder.module, shared_type, compiled, share)
@@ -117,7 +117,7 @@ def in_slices(typingctx, kernel, team, slices, stop, args):
     """
     of_kernel = kernel.get_call_type(typingctx, (types.intp, types.intp, *args.types), {})
 
-    def share(builder, call, stop, slices, number, count, barrier):
+    def share(builder, call, stop, number, count, barrier, slices):
         with cgutils.for_range_slice(builder, number, slices, count, _LONG) as (k, _):
             call(*(builder.sdiv(builder.mul(stop, edge), slices) for edge in (k, builder.add(k, _LONG(1)))))
 
@@ -125,7 +125,7 @@ def in_slices(typingctx, kernel, team, slices, stop, args):
         _, team, slices, stop, args = values
         compiled = kernel.dispatcher.get_compile_result(of_kernel)
         team = cgutils.unpack_tuple(builder, team)
-        return _in_team(context, builder, compiled, share, team, stop, slices, args)
+        return _in_team(context, builder, compiled, share, team, stop, args, slices)
 
     return types.void(kernel, team, types.intp, types.intp, args), codegen
 
@@ -135,7 +135,7 @@ def together(typingctx, kernel, team, stop, args):
     """``kernel(0, stop, turn, *args)`` on every thread of the team at once; the rest as in `in_slices`.
 
     ``turn``: the thread's number, how many there are, and where they `wait` for each other. A kernel that raises an
-    exception must do so in every thread, or before the first wait: the others would wait for ever.
+    exception must do so in every thread, after as many waits: the others would wait for ever.
     """
     turn = types.UniTuple(types.intp, 3)
     of_kernel = kernel.get_call_type(typingctx, (types.intp, types.intp, turn, *args.types), {})
@@ -143,12 +143,12 @@ def together(typingctx, kernel, team, stop, args):
     def codegen(context, builder, signature, values):
         _, team, stop, args = values
 
-        def share(builder, call, stop, slices, number, count, barrier):
+        def share(builder, call, stop, number, count, barrier, slices):
             call(_LONG(0), stop, context.make_tuple(builder, turn, (number, count, barrier)))
 
         compiled = kernel.dispatcher.get_compile_result(of_kernel)
         team = cgutils.unpack_tuple(builder, team)
-        return _in_team(context, builder, compiled, share, team, stop, _LONG(0), args)
+        return _in_team(context, builder, compiled, share, team, stop, args, _LONG(0))
 
     return types.void(kernel, team, types.intp, args), codegen
 
