@@ -1,6 +1,6 @@
 """What the fused operators refuse, before any compiled code runs: other shapes, types, devices than fit.
 
-Both operators look at everything they are given, at every call: it takes microseconds.
+Both operators look at everything they are given, at every call.
 """
 
 import torch

@@ -4,6 +4,8 @@ Input projection and weight gradients are large matrix products outside the time
 the sequence, the loop goes through it in segments, so that what is not saved exists for one segment at a time.
 """
 
+import functools
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -167,9 +169,8 @@ def _sequence_backward(
     """The gradients of x, h_0, c_0, weight_ih, weight_hh and bias; an empty tensor for one that is not needed.
 
     d_cells counts if the cells of every step were kept. A result of keep > 1 is there for this routine only.
+    Nothing is checked here: autograd gives back what `_sequence` has checked, and gradients of the same shapes.
     """
-    check_inputs(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, keep)
-    check_saved(x, h_0, c_0, weight_ih, keep, output, z, cells, d_output, d_h_n, d_c_n, d_cells, needed)
     x, h_0, c_0 = x.contiguous(), h_0.contiguous(), c_0.contiguous()
     steps, batch, _ = x.shape
     rows_h = weight_hh.shape[0]
@@ -261,8 +262,16 @@ def _sequence_backward(
     return [dx, dh, dc, d_ih, d_hh, d_bias]
 
 
+@functools.wraps(_sequence_backward)
+def _checked_backward(*arguments):
+    x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, _, _, keep, *saved = arguments
+    check_inputs(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, keep)
+    check_saved(x, h_0, c_0, weight_ih, keep, *saved)
+    return _sequence_backward(*arguments)
+
+
 _sequence_backward_op = torch.library.custom_op(
-    "associative_lstm::sequence_backward", _sequence_backward, mutates_args=()
+    "associative_lstm::sequence_backward", _checked_backward, mutates_args=()
 )
 
 
@@ -397,4 +406,9 @@ def _product(x, w_hh):
 
 
 def _ends(lengths, x):
-    return np.full(x.shape[1], x.shape[0], np.int64) if lengths is None else lengths.contiguous().numpy()
+    return _all_at(*x.shape[:2]) if lengths is None else lengths.contiguous().numpy()
+
+
+@functools.lru_cache(maxsize=16)
+def _all_at(steps, batch):
+    return np.full(batch, steps, np.int64)

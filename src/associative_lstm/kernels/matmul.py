@@ -95,12 +95,16 @@ def pack(w: np.ndarray) -> Packed:
     return packed.reshape(-1), panels, depth, width, depth * width, width
 
 
-def _tile(rows: int):
-    """For each row r: y[y_at + r * y_stride + j] = sum_k h[h_at + r * h_stride + k] w[w_at + k * w_stride + j]."""
+def _tile(rows: int, panels: int = 1):
+    """For each row r: y[y_at + r * y_stride + j] = sum_k h[h_at + r * h_stride + k] w[w_at + k * w_stride + j].
+
+    Of two panels, the other one's w begins panel_stride later.
+    """
+    vectors = panels * VECTORS
 
     @intrinsic
-    def tile(typingctx, y, y_at, y_stride, h, h_at, h_stride, w, w_at, w_stride, depth):
-        signature = types.void(y, y_at, y_stride, h, h_at, h_stride, w, w_at, w_stride, depth)
+    def tile(typingctx, y, y_at, y_stride, h, h_at, h_stride, w, w_at, w_stride, panel_stride, depth):
+        signature = types.void(y, y_at, y_stride, h, h_at, h_stride, w, w_at, w_stride, panel_stride, depth)
         number = y.dtype
 
         def codegen(context, builder, signature, args):
@@ -119,16 +123,20 @@ def _tile(rows: int):
             name = f"llvm.fmuladd.v{lanes}f{8 * size}"
             fma = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector] * 3), name)
             zero = ir.Constant(vector, None)
-            sums = [[cgutils.alloca_once_value(builder, zero) for _ in range(VECTORS)] for _ in range(rows)]
+            sums = [[cgutils.alloca_once_value(builder, zero) for _ in range(vectors)] for _ in range(rows)]
 
             def vector_at(base, offset):
                 return builder.bitcast(builder.gep(base, [offset]), vector.as_pointer())
 
-            with cgutils.for_range(builder, args[9], intp=integer) as loop:
+            with cgutils.for_range(builder, args[10], intp=integer) as loop:
                 k = loop.index
-                panel_row = builder.mul(k, args[8])
+                panel_rows = [
+                    builder.add(builder.mul(k, args[8]), builder.mul(args[9], integer(p)))
+                    for p in range(panels)
+                ]
                 w_k = [
-                    builder.load(vector_at(w_pointer, builder.add(panel_row, integer(v * lanes))), align=size)
+                    builder.load(vector_at(w_pointer, builder.add(row, integer(v * lanes))), align=size)
+                    for row in panel_rows
                     for v in range(VECTORS)
                 ]
                 for r in range(rows):
@@ -137,12 +145,12 @@ def _tile(rows: int):
                     one = builder.insert_element(ir.Constant(vector, ir.Undefined), h_k, ir.IntType(32)(0))
                     lanes_of_zero = ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
                     h_all = builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), lanes_of_zero)
-                    for v in range(VECTORS):
+                    for v in range(vectors):
                         builder.store(
                             builder.call(fma, [w_k[v], h_all, builder.load(sums[r][v])]), sums[r][v]
                         )
             for r in range(rows):
-                for v in range(VECTORS):
+                for v in range(vectors):
                     at = builder.add(builder.mul(y_step, integer(r)), integer(v * lanes))
                     builder.store(builder.load(sums[r][v]), vector_at(y_pointer, at), align=size)
             return context.get_dummy_value()
@@ -153,6 +161,7 @@ def _tile(rows: int):
 
 
 _tile1, _tile2, _tile3, _tile4, _tile5, _tile6 = (_tile(rows) for rows in range(1, MOST_ROWS + 1))
+_wide1, _wide2, _wide3 = (_tile(rows, panels=2) for rows in range(1, 4))
 
 
 @jit
@@ -178,21 +187,30 @@ def multiply(y, h, rows, packed, member, members):
     while start < rows:
         count = min(MOST_ROWS, rows - start)
         h_at = start * h_stride
-        for p in range(member * panels // members, (member + 1) * panels // members):
+        p, end = member * panels // members, (member + 1) * panels // members
+        while p < end:
             y_at = start * y_stride + p * width
             w_at = p * panel_stride
-            if count == 1:
-                _tile1(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, depth)
+            wide = count <= 3 and p + 1 < end  # a few sums at a time would wait for each other
+            p += 2 if wide else 1
+            if wide and count == 1:
+                _wide1(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, panel_stride, depth)
+            elif wide and count == 2:
+                _wide2(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, panel_stride, depth)
+            elif wide:
+                _wide3(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, panel_stride, depth)
+            elif count == 1:
+                _tile1(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, panel_stride, depth)
             elif count == 2:
-                _tile2(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, depth)
+                _tile2(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, panel_stride, depth)
             elif count == 3:
-                _tile3(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, depth)
+                _tile3(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, panel_stride, depth)
             elif count == 4:
-                _tile4(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, depth)
+                _tile4(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, panel_stride, depth)
             elif count == 5:
-                _tile5(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, depth)
+                _tile5(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, panel_stride, depth)
             else:
-                _tile6(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, depth)
+                _tile6(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, panel_stride, depth)
         start += count
 
 
