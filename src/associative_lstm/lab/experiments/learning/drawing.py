@@ -51,7 +51,11 @@ def values_of(run: Run) -> np.ndarray:
 
 
 def draw_figure(title: str, curves: Sequence[CurveRuns]) -> Picture:
-    """Mean over seeds, averaged over 500 minibatches, with the range of the seeds; linear beside logarithmic."""
+    """Mean over seeds, averaged over 500 minibatches, with the range of the seeds; linear beside logarithmic.
+
+    From chance downwards: some networks leap far above it for a moment.
+    """
+    chance = TASKS[curves[0].curve.task]().chance
     with style():
         picture = Picture((10.5, 5.6), layout="constrained")
         left, right = picture.subplots(1, 2)
@@ -61,13 +65,15 @@ def draw_figure(title: str, curves: Sequence[CurveRuns]) -> Picture:
             axes.set(xlabel="minibatches", ylabel=axis_label(curves[0].curve.task), xlim=(0, None))
             axes.xaxis.set_major_locator(MaxNLocator(5))
             axes.xaxis.set_major_formatter("{x:,.0f}")
-        top = max((float(values_of(run)[5:].max(initial=0)) for c in curves for run in c.runs), default=0.0)
-        left.set_ylim(0, top or 1)
+        left.set_ylim(0, 1.2 * chance)
         right.set_yscale("log")
+        lowest, _ = right.get_ylim()
+        right.set_ylim(max(lowest, 1e-4 * chance), 1.2 * chance)
         _legend(picture, left, loc="outside lower left", ncols=2)
         picture.suptitle(title, x=0.01, ha="left", fontsize=14)
         seeds = max((len(c.runs) for c in curves), default=0)
-        left.set_title(f"mean and range of up to {seeds} seeds", loc="left", fontsize=11, color="0.35")
+        shown = f"mean and range of up to {seeds} seeds" if seeds > 1 else "one seed"
+        left.set_title(shown, loc="left", fontsize=11, color="0.35")
         right.set_title(
             "the same, logarithmic; every network at its best rate", loc="left", fontsize=11, color="0.35"
         )
