@@ -31,7 +31,7 @@ EVIDENCE = 5.0
 
 # ... unless what they read differs from what the older copies read by so many deviations, and by such a part of it.
 DIFFERENCE = 3.0
-PART = 0.1  # without it, some photographs written after a growth were refused the new copies; the cause is not known
+PART = 0.1
 
 
 class _Sums(NamedTuple):
@@ -239,7 +239,10 @@ class HolographicMemory(nn.Module):
 
         both are zero on average if both hold the same; their sum is on average the squared length of what was
         written before the growth. If either is off by more than three of its standard deviations, and by more than
-        a tenth of the squared length of the read itself, the older copies are read.
+        a tenth of the squared length of the read itself, the older copies are read. (Deviations alone would not do:
+        they are estimated as if noise were independent between places. It is not where values have a mean in common,
+        as photographs have brightness: an element of the keys acts at another place in every copy, and summed over
+        all places, noise along such a value is the same in every copy.)
 
         *What is guaranteed.* The oldest copies hold everything, whenever it was written: ``read(key,
         num_copies=n)`` with the number of copies before the first growth is always unbiased. `read` without it
