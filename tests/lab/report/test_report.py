@@ -79,11 +79,14 @@ def test_lines_are_the_logs(page, runs):
     assert names <= lines.keys()
     for name in names:
         log, line = read_log(runs / name), lines[name]
+        every = 2 if len(log) == 400 else 1  # more than 200 are averaged
         for key in ("cost", "answer") if name.startswith("copy/") else ("cost",):
-            np.testing.assert_allclose(line["y"][key], [entry[key] for entry in log], rtol=5e-4)
-        np.testing.assert_allclose(line["x"]["seconds"], [entry["seconds"] for entry in log], rtol=5e-4)
-        assert line["x"]["minibatches"] == {"from": 100, "by": 100}
-        assert line["window"] == 5
+            logged = np.reshape([entry[key] for entry in log], (-1, every)).mean(1)
+            np.testing.assert_allclose(line["y"][key], logged, rtol=5e-4)
+        seconds = [entry["seconds"] for entry in log[every - 1 :: every]]
+        np.testing.assert_allclose(line["x"]["seconds"], seconds, rtol=5e-4)
+        assert line["x"]["minibatches"] == {"from": 100 * every, "by": 100 * every}
+        assert line["window"] == 5 // every
         assert f"/lr{line['rate']:g}-seed" in name
         assert line["diverged"] == (name == "xml/lstm-512/lr0.01-seed0")
 
