@@ -16,8 +16,8 @@ import torch
 from associative_lstm.lab.config import complete
 from associative_lstm.lab.cost import cost_of
 from associative_lstm.lab.evaluation import load_trained
+from associative_lstm.lab.grid import Job, make_run
 from associative_lstm.lab.runlog import read_config, read_log
-from associative_lstm.lab.training import is_done, resume, train
 
 RUNS_FOLDER = Path("runs/baselines")
 RESULTS = Path(__file__).parent.parent / "results" / "baselines"
@@ -57,12 +57,7 @@ RUNS: dict[str, dict] = {
 
 def run(name: str) -> None:
     folder = RUNS_FOLDER / name
-    if (folder / "config.toml").exists():
-        if not is_done(folder):
-            resume(folder)
-    else:
-        train(complete(RUNS[name]), folder)
-    print(folder)
+    print(make_run(Job(complete(RUNS[name]), folder)) or folder)
 
 
 @torch.no_grad()
