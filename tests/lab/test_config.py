@@ -76,7 +76,7 @@ valid = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None)
 @given(valid)
 def test_a_configuration_survives_toml(tmp_path_factory, values):
     config = complete(values)
@@ -85,7 +85,7 @@ def test_a_configuration_survives_toml(tmp_path_factory, values):
     assert complete(read_toml(path)) == config
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None)
 @given(st.text().filter(lambda text: "\0" not in text))
 def test_any_path_survives_toml(tmp_path_factory, text):
     config = Config(task="wikipedia", data=text.encode("utf-8", "ignore").decode())

@@ -301,7 +301,7 @@ def test_a_download_is_kept_only_if_its_hash_is_right(tmp_path, text_file, monke
     assert corpus.find_corpus().is_file()
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None)
 @given(content=st.binary(max_size=200), suffix=st.sampled_from([".gz", ".zip", ""]))
 def test_a_broken_corpus_is_one_sentence(tmp_path_factory, content, suffix):
     file = tmp_path_factory.mktemp("corpus") / f"text{suffix}"

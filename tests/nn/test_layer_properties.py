@@ -29,8 +29,9 @@ few = settings(max_examples=25, deadline=None)
 def make(backend, **drawn):
     torch.manual_seed(0)
     layer = AssociativeLSTM(INPUT, backend=backend, dtype=torch.float64, **drawn)
-    for parameter in layer.parameters():
-        nn.init.uniform_(parameter, -1.5, 1.5)  # moduli on both sides of 1
+    for parameter in layer.parameters():  # moduli on both sides of 1, and rounding errors that do not grow
+        limit = 1.5 if parameter.dim() == 1 else 1.5 * parameter.shape[1] ** -0.5
+        nn.init.uniform_(parameter, -limit, limit)
     return layer
 
 
