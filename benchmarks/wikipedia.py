@@ -89,11 +89,11 @@ def step_rows(data: str, seconds: float) -> list[dict]:
                 "network": candidate.name,
                 "symbols_per_second": SYMBOLS / ours,
                 "torch_lstm_symbols_per_second": SYMBOLS / plain,
-                "speed_over_torch_lstm": plain / ours,
+                "speed_over_torch_lstm": timings["plain"].over(timings["ours"]),
                 "milliseconds": 1e3 * ours,
-                "quartiles": [1e3 * timings["ours"].low, 1e3 * timings["ours"].high],
+                "quartiles": [1e3 * q for q in timings["ours"].quartiles],
                 "loader_microseconds": 1e6 * loader,
-                "loader_share": loader / ours,
+                "loader_share": timings["loader"].over(timings["ours"]),
                 "disagreement_with_reference": difference,
             }
         )

@@ -7,6 +7,7 @@ import torch
 
 from associative_lstm.lab.bench import networks, speed
 from associative_lstm.lab.bench.growth import exponent
+from associative_lstm.lab.bench.timing import Timing
 from associative_lstm.lab.cli import main
 
 
@@ -25,12 +26,21 @@ def test_a_group_is_measured_against_its_first_network(training):
     ]
     base, first, second = result["rows"]
     assert base["speed"] == 1
-    assert first["speed"] == pytest.approx(first["against"]["milliseconds"] / first["milliseconds"])
+    assert first["speed"] > 0
     assert (first["paper"], second["paper"]) == (0.5, None)
     assert first["disagreement"] < 1e-5
     for row in speed.against_itself(tiny(training=training), 1, 0.01):
         assert row["over_reference"] > 0
         assert row["of_products"] > 0
+
+
+def test_a_machine_that_slows_down_between_turns_counts_for_neither(monkeypatch):
+    slower = {"base": Timing((0.004, 0.040, 0.090)), "other": Timing((0.002, 0.020, 0.030))}
+    monkeypatch.setattr(speed, "in_turns", lambda *_, **__: slower)
+    row = speed.measure(tiny(), 1, 0.01)["rows"][1]
+    assert row["speed"] == pytest.approx(2)
+    assert row["milliseconds"] == pytest.approx(20)
+    assert row["against"]["milliseconds"] == pytest.approx(40)
 
 
 def test_no_speed_is_told_when_fast_path_and_reference_differ(monkeypatch):

@@ -67,6 +67,6 @@ def batch_generation(count: int, seconds: float) -> list[dict[str, Any]]:
             timings = in_turns(
                 {"batch": stream.__next__, "step": training_step(layer, x)}, seconds=seconds, least=20
             )
-            share = timings["batch"].median / timings["step"].median
+            share = timings["batch"].over(timings["step"])
             rows.append({"task": name, "microseconds": 1e6 * timings["batch"].median, "share": share})
     return rows

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+_RATIOS = "A ratio is the median over turns, in each of which both were called; milliseconds are medians too."
+
 
 def markdown(results: dict[str, Any]) -> str:
     """All that `alstm bench` has measured, in tables.
@@ -11,9 +13,11 @@ def markdown(results: dict[str, Any]) -> str:
     <BLANKLINE>
     Measured with torch 2.13.0.
     <BLANKLINE>
+    A ratio is the median over turns, in each of which both were called; milliseconds are medians too.
+    <BLANKLINE>
     """
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
-    lines = ["# Speed and memory", "", f"Measured with {versions}.", ""]
+    lines = ["# Speed and memory", "", f"Measured with {versions}.", "", _RATIOS, ""]
     for group in results.get("groups", []):
         what = f"{group['what']}, T {group['steps']}, B {group['batch']}, {group['threads']} thread(s)"
         lines += [f"## {group['title']}: {what}", ""]

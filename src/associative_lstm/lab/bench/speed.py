@@ -109,7 +109,7 @@ def measure(group: Group, count: int, seconds: float, seed: int = 0) -> dict[str
             rows.append(
                 {
                     "network": candidate.name,
-                    "speed": timings["base"].median / timings["other"].median,
+                    "speed": timings["base"].over(timings["other"]),
                     "paper": paper,
                     "disagreement": agreement.get(candidate.name),
                     **_milliseconds(timings["other"]),
@@ -138,7 +138,7 @@ def _checked(candidate: net.Candidate, x: torch.Tensor) -> float:
 
 
 def _milliseconds(timing: Timing) -> dict[str, Any]:
-    return {"milliseconds": 1e3 * timing.median, "quartiles": [1e3 * timing.low, 1e3 * timing.high]}
+    return {"milliseconds": 1e3 * timing.median, "quartiles": [1e3 * q for q in timing.quartiles]}
 
 
 def against_itself(group: Group, count: int, seconds: float, seed: int = 0) -> Iterator[dict[str, Any]]:
@@ -161,14 +161,14 @@ def against_itself(group: Group, count: int, seconds: float, seed: int = 0) -> I
                 seconds=seconds,
                 least=3,
             )
-            fused = timings["fused"].median
+            fused = timings["fused"]
             yield {
                 "network": candidate.name,
                 "title": group.title,
                 "threads": count,
-                "milliseconds": 1e3 * fused,
-                "over_reference": timings["reference"].median / fused,
-                "of_products": timings["products"].median / fused,
+                "milliseconds": 1e3 * fused.median,
+                "over_reference": timings["reference"].over(fused),
+                "of_products": timings["products"].over(fused),
             }
 
 

@@ -13,11 +13,28 @@ Step = Callable[[], Any]
 
 
 class Timing(NamedTuple):
-    """Seconds of one call: the median, and the quartiles as its spread."""
+    """Seconds of the calls of a step, turn by turn."""
 
-    median: float
-    low: float
-    high: float
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The usual one."""
+        return statistics.median(self.seconds)
+
+    @property
+    def quartiles(self) -> tuple[float, float]:
+        """Their spread: a quarter was shorter than the first, a quarter longer than the second."""
+        low, _, high = statistics.quantiles(self.seconds, n=4)
+        return low, high
+
+    def over(self, other: "Timing") -> float:
+        """How many times as long as the other: the median over turns, in each of which the machine was the same.
+
+        >>> Timing((2.0, 20.0, 30.0)).over(Timing((1.0, 10.0, 10.0)))  # a machine that got ten times slower
+        2.0
+        """
+        return statistics.median(a / b for a, b in zip(self.seconds, other.seconds, strict=True))
 
 
 def in_turns(steps: dict[str, Step], *, seconds: float = 3.0, least: int = 7) -> dict[str, Timing]:
@@ -40,9 +57,7 @@ def in_turns(steps: dict[str, Step], *, seconds: float = 3.0, least: int = 7) ->
             start = time.perf_counter()
             step()
             times[name].append(time.perf_counter() - start)
-    return {
-        name: Timing(statistics.median(t), *statistics.quantiles(t, n=4)[::2]) for name, t in times.items()
-    }
+    return {name: Timing(tuple(seconds)) for name, seconds in times.items()}
 
 
 def training_step(network: nn.Module, x: Tensor) -> Step:
