@@ -1,6 +1,7 @@
 """Many runs: several processes with one thread each, what is done is skipped, what was begun goes on."""
 
 import dataclasses
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -68,8 +69,9 @@ def _make(job: Job) -> None:
             resume(job.folder, steps=max(job.config.steps, read_config(job.folder).steps))
         else:
             train(job.config, job.folder)
-    except Diverged as stopped:
-        write_atomically(job.folder / DIVERGED, f"{stopped}\n".encode())
+    except Diverged as stopped:  # kept with the logs, which may be read elsewhere
+        reason = str(stopped).replace(f"{job.folder}{os.sep}", "").replace(str(job.folder), "its folder")
+        write_atomically(job.folder / DIVERGED, f"{reason}\n".encode())
 
 
 def _make_in_worker(job: Job) -> str | None:
