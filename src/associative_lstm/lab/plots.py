@@ -83,10 +83,8 @@ def draw_curves(logs: Sequence[list[dict[str, Any]]], labels: Sequence[str], tas
         costs = [line[key] for line in log]
         axes.plot([line["step"] for line in log], costs, label=label, linewidth=1.6)
         highest = max([highest, *(costs[1:] or costs)])  # the first line would dwarf the others
-    chance = _chance(task)
-    if chance is not None:
-        axes.axhline(chance, color="0.6", linewidth=1, linestyle=":", label="remembering nothing")
-        highest = max(highest, chance)
+    axes.axhline(task.chance, color="0.6", linewidth=1, linestyle=":", label="remembering nothing")
+    highest = max(highest, task.chance)
     axes.set_xlabel("minibatches")
     axes.set_ylabel(f"{unit}, on the answer" if key == "answer" else unit)
     axes.set_title(f"{task_name}: {task.description}", fontsize=11)
@@ -98,8 +96,3 @@ def draw_curves(logs: Sequence[list[dict[str, Any]]], labels: Sequence[str], tas
     image = io.BytesIO()
     figure.savefig(image, format="png")
     return image.getvalue()
-
-
-def _chance(task: Any) -> float | None:
-    chance = task.chance
-    return chance if isinstance(chance, float) else (task().chance if task.name != "wikipedia" else 8.0)

@@ -107,9 +107,8 @@ def unit_of(task: str) -> str:
 def learning_plot(title: str, task: str, entries: Sequence[Json], caption: str = "") -> Json:
     """Learning curves on a task: bits against minibatches or seconds, at the best rate or in the whole sweep."""
     of = TASKS[task]
-    chance = of.chance if isinstance(of.chance, float) else of().chance
     solved = SOLVED.get(task, None if task == "wikipedia" else SOLVED_ONLINE)
-    marks: list[Json] = [{"value": chance, "label": "remembering nothing"}]
+    marks: list[Json] = [{"value": of.chance, "label": "remembering nothing"}]
     if solved is not None:
         marks.append({"value": solved, "label": "solved", "side": "left"})
     quantities: list[Json]
@@ -128,7 +127,7 @@ def learning_plot(title: str, task: str, entries: Sequence[Json], caption: str =
             {"key": "seconds", "name": "seconds", "label": "wall-clock seconds of training"},
         ],
         "y": [
-            quantity | {"unit": "bits", "top": 1.3 * chance, "bottom": chance / 1000}
+            quantity | {"unit": "bits", "top": 1.3 * of.chance, "bottom": of.chance / 1000}
             for quantity in quantities
         ],
         "views": [{"key": "best", "name": "best rate"}, {"key": "sweep", "name": "whole sweep"}],

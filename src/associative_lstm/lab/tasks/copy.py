@@ -38,10 +38,7 @@ class Copy(EpisodicTask):
     input_size = output_size = 10
     blanks = 100
     shortest = longest = 10
-
-    @property
-    def chance(self) -> float:  # type: ignore[override]
-        return 3.0 * (self.shortest + self.longest) / 2
+    chance = 3.0 * 10  # three bits for a character
 
     def draw(self, rng: np.random.Generator, count: int) -> list[np.ndarray]:
         lengths = rng.integers(self.shortest, self.longest + 1, size=count)
@@ -81,3 +78,4 @@ class VariableCopy(Copy):
     name = "copy-variable"
     description = "one to ten characters, to be repeated after a hundred blanks"
     shortest = 1
+    chance = 3.0 * 5.5

@@ -55,7 +55,7 @@ def draw_figure(title: str, curves: Sequence[CurveRuns]) -> Picture:
 
     From chance downwards: some networks leap far above it for a moment.
     """
-    chance = TASKS[curves[0].curve.task]().chance
+    chance = TASKS[curves[0].curve.task].chance
     with style():
         picture = Picture((10.5, 5.6), layout="constrained")
         left, right = picture.subplots(1, 2)
