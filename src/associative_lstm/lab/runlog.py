@@ -32,19 +32,19 @@ LOGS = ("log.jsonl", "times.jsonl")
 TESTS = "test.jsonl"
 
 
-def hold(folder: Path) -> IO[str]:
-    """Make the folder if need be and keep other processes from working on its run until this file is closed."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = open(folder / "lock", "a")  # noqa: SIM115 (closed by the caller)
-    except OSError as error:
-        raise RunError(f"{folder} cannot be written: {error.strerror or error}") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        lock.close()
-        raise RunError(f"{folder} is in use by another process") from error
-    return lock
+def hold(folder: Path) -> contextlib.ExitStack:
+    """Make the folder if need be and keep other processes from working on its run until this is closed."""
+    with contextlib.ExitStack() as files:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = files.enter_context(open(folder / "lock", "a"))
+        except OSError as error:
+            raise RunError(f"{folder} cannot be written: {error.strerror or error}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise RunError(f"{folder} is in use by another process") from error
+        return files.pop_all()
 
 
 class RunLog:
@@ -59,7 +59,7 @@ class RunLog:
         self.folder = Path(folder)
         if config is None and not (self.folder / "config.toml").is_file():
             raise RunError(f"{self.folder} is not a run: it has no config.toml")
-        self._lock = hold(self.folder)
+        self._open_files = hold(self.folder)
         self._files: dict[str, IO[bytes]] = {}
         self._events: _Events | None = None
         try:
@@ -99,13 +99,16 @@ class RunLog:
             tests = self.folder / TESTS
             before = _end(tests, positions[TESTS]) if positions and TESTS in positions else 0
             ends[TESTS] = _end_of_test(tests, before, step)
-        try:
-            for name, end in ends.items():
-                self._files[name] = file = open(self.folder / name, "ab")  # noqa: SIM115 (closed by close())
-                file.truncate(end)
-            self._events = _Events(self.folder, last_step(self.folder))
-        except OSError as error:
-            raise RunError(f"{self.folder} cannot be written: {error.strerror or error}") from error
+        with contextlib.ExitStack() as files:
+            try:
+                for name, end in ends.items():
+                    self._files[name] = files.enter_context(open(self.folder / name, "ab"))
+                    self._files[name].truncate(end)
+                events = files.enter_context(open(self.folder / _Events.new_name(), "wb"))
+                self._events = _Events(events, last_step(self.folder))
+            except OSError as error:
+                raise RunError(f"{self.folder} cannot be written: {error.strerror or error}") from error
+            self._open_files.enter_context(files.pop_all())
 
     def append(self, record: dict[str, Any], seconds: float) -> None:
         """Add one line to the logs and hand it to the system."""
@@ -146,10 +149,8 @@ class RunLog:
 
     def close(self) -> None:
         """Close the files and let go of the folder."""
-        for file in (*self._files.values(), self._events, self._lock):
-            if file is not None:
-                with contextlib.suppress(OSError):  # a full disk has been reported already
-                    file.close()
+        with contextlib.suppress(OSError):  # a full disk has been reported already
+            self._open_files.close()
 
     def __enter__(self) -> "RunLog":
         return self
@@ -161,15 +162,18 @@ class RunLog:
 class _Events:
     """Scalars for TensorBoard, written without its background thread."""
 
-    def __init__(self, folder: Path, step: int) -> None:
+    @staticmethod
+    def new_name() -> str:
+        return f"events.out.tfevents.{time.time_ns():020d}.{socket.gethostname()}.{os.getpid()}"
+
+    def __init__(self, file: IO[bytes], step: int) -> None:
         from tensorboard.compat.proto.event_pb2 import Event, SessionLog
         from tensorboard.compat.proto.summary_pb2 import Summary
         from tensorboard.summary.writer.record_writer import RecordWriter
 
         self._event, self._summary = Event, Summary
-        name = f"events.out.tfevents.{time.time_ns():020d}.{socket.gethostname()}.{os.getpid()}"
-        self._file = open(folder / name, "wb")  # noqa: SIM115 (closed by close())
-        self._writer = RecordWriter(self._file)
+        self._file = file
+        self._writer = RecordWriter(file)
         self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
         # TensorBoard forgets what earlier files say about later steps: the run repeats them.
         start = SessionLog(status=SessionLog.START)
@@ -185,9 +189,6 @@ class _Events:
         ]
         summary = self._summary(value=values)
         self._write(self._event(wall_time=time.time(), step=record["step"], summary=summary))
-
-    def close(self) -> None:
-        self._file.close()
 
 
 def read_config(folder: str | os.PathLike[str]) -> Config:

@@ -214,7 +214,7 @@ class Trainer:
 def random_states() -> dict[str, Any]:
     """The states of the three global random generators, as tensors and plain values."""
     version, numbers, gauss = random.getstate()
-    name, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002 (whoever uses it, it continues)
+    name, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002 (nothing here draws from it; a task of yours may)
     return {
         "torch": torch.get_rng_state(),
         "python": [version, list(numbers), gauss],
@@ -230,4 +230,4 @@ def restore_random_states(states: dict[str, Any]) -> None:
         raise ValueError("the state of NumPy's random generator is not one")  # NumPy itself does not check it
     torch.set_rng_state(states["torch"])
     random.setstate((version, tuple(numbers), gauss))
-    np.random.set_state((name, keys.numpy().astype(np.uint32), position, has_gauss, cached))  # noqa: NPY002
+    np.random.set_state((name, keys.numpy().astype(np.uint32), position, has_gauss, cached))  # noqa: NPY002 (as above)
