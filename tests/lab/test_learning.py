@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from associative_lstm.lab.experiments.learning.curves import (
 from associative_lstm.lab.experiments.learning.runs import (
     Run,
     beyond_jobs,
+    contest_jobs,
     make_runs,
     read_curve,
     seed_jobs,
@@ -128,6 +130,41 @@ def test_where_the_last_rate_is_best_the_next_one_is_tried(tmp_path):
     write_run(planned, tmp_path, 3e-2, 0, lambda s: 2.0, planned.sweep_steps)
     assert read_curve(tmp_path, planned).rate == 1e-2
     assert len(read_curve(tmp_path, planned).sweep) == 5
+
+
+def lengthen(planned, runs, rate, cost, steps):
+    shutil.rmtree(planned.folder(runs, rate, planned.seeds[0]))
+    write_run(planned, runs, rate, planned.seeds[0], cost, steps)
+
+
+def test_rates_too_close_to_call_are_trained_longer_until_one_is_best(tmp_path):
+    planned = curve("xml", "lstm-128")
+    plateau = {3e-4: 3.0, 1e-3: 2.02, 3e-3: 2.0, 1e-2: 2.03}
+    for rate, cost in plateau.items():
+        write_run(planned, tmp_path, rate, 0, lambda s, cost=cost: cost, planned.sweep_steps)
+    for steps in (10_000, 20_000):
+        assert read_curve(tmp_path, planned).rate is None
+        assert seed_jobs(tmp_path, planned) == []
+        jobs = contest_jobs(tmp_path, planned)
+        assert {job.config.learning_rate for job in jobs} == {3e-3, 1e-3, 1e-2}
+        assert {job.config.steps for job in jobs} == {steps}
+        for rate in (3e-3, 1e-3, 1e-2):
+            falls = rate == 1e-3 and steps == 20_000
+            lengthen(planned, tmp_path, rate, lambda s, falls=falls: 0.5 if falls else 2.0, steps)
+    assert read_curve(tmp_path, planned).rate == 1e-3
+    assert contest_jobs(tmp_path, planned) == []
+
+
+def test_a_rate_that_diverges_in_the_contest_has_lost(tmp_path):
+    planned = curve("xml", "lstm-128")
+    for rate in RATES:
+        write_run(planned, tmp_path, rate, 0, lambda s, rate=rate: 2.0 + (rate < 3e-3), planned.sweep_steps)
+    write_run(planned, tmp_path, 3e-2, 0, lambda s: 3.0, planned.sweep_steps)
+    lengthen(planned, tmp_path, 3e-3, lambda s: 2.0, 10_000)
+    (planned.folder(tmp_path, 1e-2, 0) / DIVERGED).write_text(
+        "stopped at step 5301: the cost is not finite\n"
+    )
+    assert read_curve(tmp_path, planned).rate == 3e-3
 
 
 def test_no_best_rate_before_the_sweep_is_whole(tmp_path):

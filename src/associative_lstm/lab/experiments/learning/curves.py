@@ -2,8 +2,9 @@
 
 Every curve, a network on a task, is treated alike. Each learning rate of ``RATES`` is trained for ``sweep_steps``
 minibatches with the first seed; if the first or the last of them is best, the next one beyond (``BEYOND``) too. The
-one with the lowest mean cost over the last fifth of the minibatches is the curve's: its run is made as long as the
-curve (``steps``), and the other seeds are trained with it.
+one with the lowest mean cost over the last fifth of the minibatches is the curve's. Rates within 2 % of it are too
+close to call: they and it are trained twice as long and compared again, and once more if need be. The best one's run
+is made as long as the curve (``steps``), and the other seeds are trained with it.
 """
 
 import dataclasses

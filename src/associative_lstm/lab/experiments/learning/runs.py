@@ -73,8 +73,9 @@ class CurveRuns:
 
     @property
     def always_diverged(self) -> bool:
-        """Whether the network has diverged with every rate."""
-        return len(self.sweep) >= len(self.curve.rates) and all(run.diverged for run in self.sweep.values())
+        """Whether the network has diverged with every rate before the end of the sweep."""
+        ends = [run.diverged and np.isinf(self.sweep_cost(rate)) for rate, run in self.sweep.items()]
+        return len(ends) >= len(self.curve.rates) and all(ends)
 
     def sweep_cost(self, rate: float) -> float:
         """What the rates are compared by; infinite for a run that diverged before the end of the sweep."""
@@ -82,6 +83,10 @@ class CurveRuns:
 
 
 SHARE = 0.2
+"""Rates are compared by the mean cost over this share of the minibatches, the last."""
+
+CLOSE, DOUBLINGS = 1.02, 2
+"""Rates within 2 % of the best are trained twice as long and compared again, at most so many times."""
 
 
 def read_curve(runs: Path, curve: Curve) -> CurveRuns:
@@ -91,9 +96,10 @@ def read_curve(runs: Path, curve: Curve) -> CurveRuns:
     found = CurveRuns(curve, sweep, None, [])
     if not all(is_finished(job) for job in jobs):
         return found
-    best = min(sweep, key=found.sweep_cost)
-    if not np.isfinite(found.sweep_cost(best)):
+    rates, _ = _contest(found)
+    if len(rates) != 1:
         return found
+    (best,) = rates
     folders = [curve.folder(runs, best, seed) for seed in curve.seeds[1:]]
     return CurveRuns(curve, sweep, best, [sweep[best], *(read_run(f) for f in folders if _is_run(f))])
 
@@ -126,6 +132,37 @@ def _sweep_cost(run: Run, curve: Curve) -> float:
     return run.last(SHARE, until=curve.sweep_steps)
 
 
+def _contest(c: CurveRuns) -> tuple[list[float], int]:
+    """The rates of a finished sweep that may be the best, and the minibatches after which they are compared next.
+
+    One rate has won; none is left if all have diverged.
+    """
+    rates = [rate for rate in c.sweep if np.isfinite(c.sweep_cost(rate))]
+    until = c.curve.sweep_steps
+    for doubling in range(DOUBLINGS + 1):
+        until = min(c.curve.sweep_steps * 2**doubling, c.curve.steps)
+        if not all(c.sweep[rate].diverged or c.sweep[rate].steps >= until for rate in rates):
+            return rates, until
+        costs = {rate: c.sweep[rate].last(SHARE, until=until) for rate in rates}
+        rates = sorted(rates, key=costs.__getitem__)
+        close = [rate for rate in rates if costs[rate] <= CLOSE * costs[rates[0]]]
+        if len(close) <= 1 or until == c.curve.steps:
+            break
+        rates = close
+    return rates[:1], until
+
+
+def contest_jobs(runs: Path, curve: Curve) -> list[Job]:
+    """The first seed with every rate that is still too close to the best, for longer."""
+    found = read_curve(runs, curve)
+    swept = all(is_finished(job) for job in (*sweep_jobs(runs, curve), *beyond_jobs(runs, curve)))
+    if found.rate is not None or not swept:
+        return []
+    rates, until = _contest(found)
+    seed = curve.seeds[0]
+    return [Job(curve.config(rate, seed, until), curve.folder(runs, rate, seed)) for rate in rates]
+
+
 def seed_jobs(runs: Path, curve: Curve) -> list[Job]:
     """Every seed with the best rate, which a finished sweep has told; none if every rate has diverged."""
     rate = read_curve(runs, curve).rate
@@ -139,10 +176,11 @@ def seed_jobs(runs: Path, curve: Curve) -> list[Job]:
 def make_runs(
     runs: Path, curves: Iterable[Curve], execute: Execute, show: Show | None = None
 ) -> Sequence[str]:
-    """Make what is missing of the curves: sweeps, rates beyond, seeds. Why any could not be made."""
+    """Make what is missing of the curves: sweeps, rates beyond, contests, seeds. Why any could not be made."""
     unique = list(dict.fromkeys(curves))
     failed: list[str] = []
-    for wave in (sweep_jobs, beyond_jobs, seed_jobs):  # each decided by the runs of the one before
+    waves = sweep_jobs, beyond_jobs, *(contest_jobs,) * DOUBLINGS, seed_jobs
+    for wave in waves:  # each decided by the runs of the one before
         jobs = [job for curve in unique for job in wave(runs, curve)]
         later = [c.config(c.rates[0], seed, c.steps) for c in unique for seed in c.seeds]
         failed += run_grid(jobs, execute, show, () if wave is seed_jobs else later)
