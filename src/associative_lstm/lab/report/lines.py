@@ -59,8 +59,11 @@ def steps(values: np.ndarray) -> Any:
 
 
 def line_of(run: Run) -> Json:
-    """The learning curve of a run: at most ``POINTS`` points, each the mean of the minibatches since the last."""
-    every = max(1, -(-len(run.step) // POINTS))
+    """The learning curve of a run: at most ``POINTS`` points, each the mean of the minibatches since the last.
+
+    How many lines of its log make a point depends on how long the run is to be, so that seeds share their points.
+    """
+    every = max(1, -(-max(len(run.step), run.config.steps // run.config.log_every) // POINTS))
     starts = np.arange(0, len(run.step), every)
     ends = np.minimum(starts + every, len(run.step)) - 1
 

@@ -114,8 +114,10 @@ class Plot {
         found.push({ series, index, kind, name, points, diverged });
       }
       if (!sweep && runs.length > 1) {
-        const points = meanOf(runs.map((run) => run.points));
-        found.push({ series, index, kind: "mean", name: `mean of ${runs.length} ${this.spec.of}`, points });
+        const whole = runs.filter((run) => !DATA.lines[run.id].diverged);
+        const chosen = whole.length ? whole : runs;
+        const name = `mean of ${chosen.length} ${this.spec.of}`;
+        found.push({ series, index, kind: "mean", name, points: meanOf(chosen.map((run) => run.points)) });
       }
     });
     return found;
