@@ -230,11 +230,114 @@ def test_unsolved_but_falling_is_undecided(tmp_path):
     assert statement("4a").judge(tmp_path).verdict == "undecided"
 
 
+def write_solving(runs, task, network, *solved):
+    """All runs of a curve, whose seeds are at chance until they have ``solved`` the task."""
+    planned = curve(task, network)
+    solved = solved * len(planned.seeds) if len(solved) == 1 else solved
+    for rate in planned.rates:
+        if rate != 1e-3:
+            write_run(planned, runs, rate, planned.seeds[0], lambda s: 40.0, planned.sweep_steps)
+    for seed, at in zip(planned.seeds, solved, strict=True):
+        write_run(planned, runs, 1e-3, seed, lambda step, at=at: 30.0 if step < at else 0.1)
+
+
+@pytest.mark.parametrize(
+    ("one", "four", "verdict"),
+    [
+        ((10_000,), (11_000,), "holds"),
+        ((10_000,), (4000,), "fails"),
+        ((10_000,), (16_000,), "fails"),
+        ((5000, 10_000, 15_000), (4000,), "undecided"),
+        ((10_000,), (99_000,), "undecided"),
+    ],
+)
+def test_whether_copies_help_or_harm(tmp_path, one, four, verdict):
+    for copies, solved in ((1, one), (4, four), (8, (10_000,))):
+        write_solving(tmp_path, "copy", f"associative-lstm-{copies}", *solved)
+    assert statement("1d").judge(tmp_path).verdict == verdict
+
+
+@pytest.mark.parametrize(("ours", "verdict"), [(2900, "holds"), (6000, "fails"), (99_000, "fails")])
+def test_somewhat_later_has_a_limit(tmp_path, ours, verdict):
+    for network in ("permutation-rnn-256", "unitary-rnn-256"):
+        write_solving(tmp_path, "copy", network, 1000)
+    write_solving(tmp_path, "copy", "associative-lstm-1", ours)
+    assert statement("1e").judge(tmp_path).verdict == verdict
+
+
+def test_a_seed_that_diverged_is_named_and_decides_nothing(tmp_path):
+    write_solving(tmp_path, "copy", "associative-lstm-1", 30_000)
+    write_solving(tmp_path, "copy-variable", "associative-lstm-1", 30_000)
+    (curve("copy-variable", "associative-lstm-1").folder(tmp_path, 1e-3, 2) / DIVERGED).write_text(
+        "stopped\n"
+    )
+    claim = statement("2b").judge(tmp_path)
+    assert claim.verdict == "undecided"
+    assert "1 of 3 diverged" in claim.measured
+
+
+@pytest.mark.parametrize(
+    ("ours", "ntm", "verdict"),
+    [
+        ((4.0, 1.0, 0.5), (4.0, 1.0, 2.0), "holds"),
+        ((4.0, 1.0, 2.0), (4.0, 1.0, 0.5), "fails"),
+        ((4.0, 1.0, 2.0), (4.0, 1.0, 2.0), "undecided"),
+        ((4.0, 1.0, 0.5), (4.0, 3.9, 3.0), "undecided"),
+    ],
+)
+def test_who_learns_more_steadily(tmp_path, ours, ntm, verdict):
+    for network, (start, middle, end) in (("associative-lstm-3-heads-4-batch-1", ours), ("ntm", ntm)):
+        planned = curve("xml", network)
+        write_curve(tmp_path, "xml", network, 1.0)
+        third = planned.steps // 3
+        lengthen(
+            planned,
+            tmp_path,
+            1e-3,
+            lambda s, third=third, v=(start, middle, end): v[min(2, s // third)],
+            planned.steps,
+        )
+    assert statement("6c").judge(tmp_path).verdict == verdict
+
+
+@pytest.mark.parametrize(("key", "task"), [("6a", "xml"), ("6d", "assignment"), ("6g", "arithmetic")])
+def test_each_task_of_the_ntm_is_judged_by_itself(tmp_path, key, task):
+    write_curve(tmp_path, task, "associative-lstm-3-heads-4-batch-1", 0.05)
+    assert statement(key).judge(tmp_path).verdict == "holds"
+    assert statement(key).figure == {"xml": "fig11", "assignment": "fig12", "arithmetic": "fig13"}[task]
+
+
+@pytest.mark.parametrize(
+    ("key", "task", "better", "worse"),
+    [
+        ("3b", "xml", ("associative-lstm-4",), ("lstm-512",)),
+        (
+            "3d",
+            "xml",
+            ("lstm-128",),
+            tuple(f"{m}unitary-rnn-{n}" for m in ("", "multiplicative-") for n in (256, 1024)),
+        ),
+        ("4b", "assignment", ("associative-lstm-4", "associative-lstm-8"), ("lstm-512",)),
+        ("4c", "assignment", ("associative-lstm-1",), ("lstm-128",)),
+        ("5a", "arithmetic", ("associative-lstm-1",), ("associative-lstm-4", "associative-lstm-8")),
+        (
+            "5c",
+            "arithmetic",
+            ("associative-lstm-3-heads-4", "associative-lstm-3-heads-8"),
+            ("associative-lstm-4", "associative-lstm-8"),
+        ),
+    ],
+)
+@pytest.mark.parametrize(("cost", "verdict"), [(0.5, "holds"), (1.0, "undecided"), (2.0, "fails")])
+def test_which_network_is_better(tmp_path, key, task, better, worse, cost, verdict):
+    for names, value in ((better, cost), (worse, 1.0)):
+        for name in names:
+            write_curve(tmp_path, task, name, value)
+    assert statement(key).judge(tmp_path).verdict == verdict
+
+
 def test_one_network_that_is_late_makes_the_claim_about_several_fail(tmp_path):
     """The permutation RNN is fast and the unitary one slow; the LSTM without bias never solves it, the other does."""
-
-    def after(solved):
-        return lambda step: 30.0 if step < solved else 0.1
 
     for network, solved in (
         ("permutation-rnn-256", 1000),
@@ -243,13 +346,7 @@ def test_one_network_that_is_late_makes_the_claim_about_several_fail(tmp_path):
         ("lstm-128", 99_000),
         ("lstm-128-forget-1", 2000),
     ):
-        planned = curve("copy", network)
-        for rate in planned.rates:
-            write_run(
-                planned, tmp_path, rate, 0, lambda s: 40.0, planned.sweep_steps
-            ) if rate != 1e-3 else None
-        for seed in planned.seeds:
-            write_run(planned, tmp_path, 1e-3, seed, after(solved))
+        write_solving(tmp_path, "copy", network, solved)
     assert statement("1a").judge(tmp_path).verdict == "fails"
     assert statement("1b").judge(tmp_path).verdict == "fails"
     assert statement("1c").judge(tmp_path).verdict == "holds"
@@ -281,6 +378,14 @@ def test_starts_that_differ_and_one_that_serves_all(tmp_path):
     assert claim.numbers["best for all"] == "conjugate keys, forget bias 0"
 
 
+def test_no_start_serves_all_where_each_fails_on_some_task(tmp_path):
+    for task, costs in zip(START_TASKS, ((1.0, 2.0), (2.0, 1.0), (1.0, 2.0)), strict=True):
+        for copies in START_COPIES:
+            for c, cost in zip(start_curves(task, copies), costs * 2, strict=True):
+                write_curve(tmp_path, task, c.network.name, cost)
+    assert statement("8b").judge(tmp_path).verdict == "fails"
+
+
 def test_starts_with_a_seed_that_diverged_are_written(tmp_path):
     write_starts(tmp_path / "runs", (2.0, 1.9, 1.0, 1.1))
     worst = curve("xml", "associative-lstm-1")
@@ -302,7 +407,8 @@ def test_what_diverges_is_neither_solved_nor_steady():
     falling = run_of([1.0] * 5 + [0.01] * 10)
     assert np.isfinite(measures.solved_at(falling))
     diverged = dataclasses.replace(falling, diverged="stopped")
-    assert measures.solved_at(diverged) == measures.roughness(diverged) == np.inf
+    assert measures.solved_at(diverged) == measures.roughness(diverged, 1500) == np.inf
+    assert measures.progress(diverged, 1500) == 0
 
 
 def test_a_relapse_is_noticed():
@@ -345,10 +451,12 @@ def test_solved_is_when_the_mean_of_500_minibatches_is_below():
 
 def test_roughness_counts_rises():
     falling = run_of(2.0 ** -np.arange(50))
-    assert measures.roughness(falling) == 0
+    assert measures.roughness(falling, 5000) == 0
     relapse = run_of([4.0] * 5 + [1.0] * 5 + [2.0] * 5 + [0.5] * 5)
-    assert measures.roughness(relapse) == pytest.approx(1 / 3)  # one octave up, three down in all
-    assert measures.roughness(run_of([1.0] * 20)) == np.inf
+    assert measures.roughness(relapse, 2000) == pytest.approx(1 / 3)  # one octave up, three down in all
+    assert measures.roughness(relapse, 1000) == 0
+    assert measures.progress(relapse, 1000) == pytest.approx(2)
+    assert measures.roughness(run_of([1.0] * 20), 2000) == np.inf
 
 
 def test_final_cost_is_of_the_last_tenth_up_to_where_curves_are_compared():

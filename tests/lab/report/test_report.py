@@ -102,6 +102,18 @@ def test_a_long_log_is_averaged(page, runs):
     assert line["window"] == 1
 
 
+def test_a_seed_that_ended_early_has_the_points_of_the_others(tmp_path):
+    planned = curve("copy", "lstm-128")
+    for seed, logged in ((0, None), (1, 113)):
+        config = planned.config(1e-3, seed, planned.steps)
+        write_run(planned.folder(tmp_path / "runs", 1e-3, seed), config, logged, diverged="stopped" * seed)
+    lines = json.loads(make(tmp_path / "runs", tmp_path / "a.html", tmp_path).data)["lines"]
+    whole, short = (lines[f"copy/lstm-128/lr0.001-seed{seed}"] for seed in (0, 1))
+    assert whole["x"]["minibatches"] == {"from": 200, "by": 200}
+    assert short["x"]["minibatches"][:3] == [200, 400, 600]
+    assert whole["window"] == short["window"]
+
+
 def test_plots_have_the_figures_networks_at_their_best_rates(page):
     plots = json.loads(page.data)["plots"]
     assert {*FIGURES, "starts-copy", "starts-xml", "starts-assignment", "fig2-copies"} <= plots.keys()
@@ -166,7 +178,7 @@ def test_a_rate_beyond_the_sweep(tmp_path):
         sweep_run(tmp_path / "runs", "xml", "lstm-512", rate, logged=3, diverged="not finite")
     page = make(tmp_path / "runs", tmp_path / "a.html", tmp_path)
     lstm, large = (json.loads(page.data)["plots"]["fig6"]["series"][k] for k in (0, 2))
-    assert lstm["note"] == "a rate beyond the sweep is under way"
+    assert lstm["note"] == "the best rate is not settled yet"
     assert large["note"] == "diverged with every rate"
     sweep_run(tmp_path / "runs", "xml", "lstm-128", 3e-2)
     page = make(tmp_path / "runs", tmp_path / "a.html", tmp_path)

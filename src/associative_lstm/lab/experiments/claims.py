@@ -31,9 +31,9 @@ class Claim:
         """The numbers as text.
 
         >>> judge("", "", True, slope=-0.99876543, parameters=65226.0).measured
-        'slope -0.9988, parameters 65,226'
+        'slope -0.9988; parameters 65,226'
         """
-        return ", ".join(f"{name.replace('_', ' ')} {_shown(value)}" for name, value in self.numbers.items())
+        return "; ".join(f"{name.replace('_', ' ')} {shown(value)}" for name, value in self.numbers.items())
 
 
 class Outcome(NamedTuple):
@@ -65,7 +65,22 @@ def read_claims(path: Path) -> list[Claim]:
     return [Claim(**(claim | {"runs": tuple(claim.get("runs", ()))})) for claim in claims]
 
 
-def _shown(value: float | str) -> str:
+def shown(value: float | str) -> str:
+    """A number of a claim as text.
+
+    >>> shown(65226.0), shown(-0.99876543), shown("0.3 (0.2 to 0.4)")
+    ('65,226', '-0.9988', '0.3 (0.2 to 0.4)')
+    """
     if isinstance(value, str):
         return value
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:.4g}"
+
+
+def in_order(key: str) -> tuple[float, str]:
+    """Claims are numbered 1a to 10b; those without a number come last.
+
+    >>> sorted(["", "10a", "2b", "2a"], key=in_order)
+    ['2a', '2b', '10a', '']
+    """
+    number = "".join(filter(str.isdigit, key))
+    return (float(number) if number else float("inf")), key

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from associative_lstm.lab.experiments.claims import Claim, read_claims
+from associative_lstm.lab.experiments.claims import Claim, in_order, read_claims
 from associative_lstm.lab.experiments.drawing import markdown_table
 
 
@@ -20,11 +20,19 @@ def _order(folder: Path) -> tuple[int, int, str]:
 
 
 def verdict_table(results: Path, names: Iterable[str] | None = None) -> str:
-    """A Markdown table of verdict, claim and where its evidence is, of all experiments or those with ``names``."""
-    rows = [
-        (f"**{claim.verdict}**", claim.sentence, f"[{name}]({results.name}/{name})")
+    """A Markdown table of verdict, claim and where its evidence is, of all experiments or those with ``names``.
+
+    Below it, what was measured of every claim that does not hold.
+    """
+    found = [
+        (claim, f"[{name}]({results.name}/{name})")
         for name, claims in read_verdicts(results).items()
         if names is None or name in names
-        for claim in sorted(claims, key=lambda claim: claim.key)
+        for claim in claims
     ]
-    return markdown_table(("verdict", "claim", "evidence"), rows)
+    found.sort(key=lambda pair: in_order(pair[0].key))
+    rows = [(claim.key, f"**{claim.verdict}**", claim.sentence, place) for claim, place in found]
+    others = [
+        f"- {claim.key} {claim.verdict}: {claim.measured}." for claim, _ in found if claim.verdict != "holds"
+    ]
+    return "\n".join((markdown_table(("", "verdict", "claim", "evidence"), rows), "", *others))

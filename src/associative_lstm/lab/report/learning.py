@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from associative_lstm.lab.experiments.learning.curves import STARTS, Curve, Network
+from associative_lstm.lab.experiments.learning.curves import STARTS, Curve, Network, copies_in_words
 from associative_lstm.lab.experiments.learning.decisions import spread
 from associative_lstm.lab.experiments.learning.drawing import look_of
 from associative_lstm.lab.experiments.learning.figures import Prepare, panels_of
@@ -102,9 +102,9 @@ def state_of(c: CurveRuns) -> str:
         ended = [rate for rate, run in c.sweep.items() if run.diverged or run.steps >= c.curve.sweep_steps]
         if len(ended) < len(c.curve.rates):
             return f"sweep under way: {len(ended)} of {len(c.curve.rates)} rates"
-        if all(np.isinf(c.sweep_cost(rate)) for rate in c.curve.rates if rate in c.sweep):
+        if c.always_diverged:
             return "diverged with every rate"
-        return "a rate beyond the sweep is under way"
+        return "the best rate is not settled yet"
     whole = [run for run in c.runs if run.diverged or run.steps >= c.curve.steps]
     seeds = "seed" if len(c.curve.seeds) == 1 else "seeds"
     return f"{len(whole)} of {len(c.curve.seeds)} {seeds} finished"
@@ -114,7 +114,7 @@ def _start(network: Network) -> str:
     """An Associative LSTM among others, by what tells it from them: copies, keys and forget gate."""
     copies = network.values["copies"]
     start = next(text for end, text, _ in STARTS if network.name == f"associative-lstm-{copies}{end}")
-    return f"{copies} {'copy' if copies == 1 else 'copies'}, {start}"
+    return f"{copies_in_words(copies)}, {start}"
 
 
 def _row(c: CurveRuns, label: str, rates: Sequence[float]) -> NetworkRow:
@@ -128,7 +128,7 @@ def _row(c: CurveRuns, label: str, rates: Sequence[float]) -> NetworkRow:
 
     final = solved = seconds = ""
     if c.finished:
-        final = spread([final_cost(run, c.curve.steps) for run in c.runs])
+        final = spread([final_cost(run, c.curve.steps) for run in c.runs], "diverged")
         solved = spread([solved_at(run) for run in c.runs])
         seconds = f"{np.mean([seconds_of(run) for run in c.runs]):,.0f}"
     return NetworkRow(
@@ -137,7 +137,7 @@ def _row(c: CurveRuns, label: str, rates: Sequence[float]) -> NetworkRow:
         state_of(c),
         c.finished,
         [(swept(rate), rate == c.rate) for rate in rates],
-        final.replace("never", "diverged"),
+        final,
         solved,
         seconds,
     )

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from associative_lstm.lab.experiments.claims import Claim, judge
-from associative_lstm.lab.experiments.learning.claims import statements_of
+from associative_lstm.lab.experiments.claims import Claim, in_order, judge, shown
+from associative_lstm.lab.experiments.learning.claims import CHANGED, statements_of
 from associative_lstm.lab.experiments.learning.figures import NAMES, Prepare, preparation
 from associative_lstm.lab.files import RunError, write_atomically
 from associative_lstm.lab.report.learning import panels
@@ -44,7 +44,12 @@ class Page:
     def evidence(self) -> list[tuple[Section, Evidence]]:
         """Every claim with the section that shows it: those with a number first, in its order."""
         found = [(s, e) for chapter in self.chapters for s in chapter.sections for e in s.claims]
-        return sorted(found, key=lambda pair: _order(pair[1].claim.key))
+        return sorted(found, key=lambda pair: in_order(pair[1].claim.key))
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """What was changed about the claims after runs had been seen."""
+        return CHANGED
 
     @property
     def verdicts(self) -> Counter[str]:
@@ -144,7 +149,7 @@ def render(page: Page) -> str:
         lstrip_blocks=True,
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
-    environment.filters["number"] = _number
+    environment.filters["number"] = shown
     here = files("associative_lstm.lab.report")
     css, *js = (
         (here / name).read_text(encoding="utf-8") for name in ("report.css", "points.js", "report.js")
@@ -152,24 +157,3 @@ def render(page: Page) -> str:
     return environment.get_template("template.html").render(
         page=page, palette=PALETTE, css=css, js="\n".join(js)
     )
-
-
-def _order(key: str) -> tuple[float, str]:
-    """Claims are numbered 1a to 10b; those without a number come last.
-
-    >>> sorted(["", "10a", "2b", "2a"], key=_order)
-    ['2a', '2b', '10a', '']
-    """
-    number = "".join(filter(str.isdigit, key))
-    return (float(number) if number else float("inf")), key
-
-
-def _number(value: float | str) -> str:
-    """A number of a claim as text.
-
-    >>> _number(65226.0), _number(-0.99876543), _number("0.3 (0.2 to 0.4)")
-    ('65,226', '-0.9988', '0.3 (0.2 to 0.4)')
-    """
-    if isinstance(value, str):
-        return value
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:.4g}"

@@ -1,11 +1,7 @@
 """The paper's claims about learning, and two of ours: each with its criterion, its runs and its verdict.
 
-The criteria were written down before the runs were looked at. Every network is judged at its own best learning rate.
-Changed since, after the XML and assignment runs and some of the copy sweeps had been seen: 1a and 1b compare network
-by network, where they had pooled several (which could not fail); 1d and 8a are undecided where the seeds overlap; 5a
-says "better", which is what it measures; 6c leaves out costs of a solved task and asks for a tenth; 7 is judged task
-by task, and with forget bias 1 too; the sweep goes one rate beyond its ends; runs were made longer where the first
-20,000 minibatches could not decide: copy, and assignment with 4 and 8 copies.
+The criteria were written down before the runs were looked at; ``CHANGED`` says what was changed since. Every network
+is judged at its own best learning rate.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,6 +10,7 @@ from pathlib import Path
 
 from associative_lstm.lab.experiments.claims import Claim, judge
 from associative_lstm.lab.experiments.learning.curves import (
+    FIGURES,
     START_COPIES,
     START_TASKS,
     Curve,
@@ -22,7 +19,6 @@ from associative_lstm.lab.experiments.learning.curves import (
 )
 from associative_lstm.lab.experiments.learning.decisions import (
     GAPS,
-    NTM_TASKS,
     STEADY,
     Decide,
     compare,
@@ -32,11 +28,26 @@ from associative_lstm.lab.experiments.learning.decisions import (
     slowdown,
     solve,
     solve_sooner,
+    soon_after,
     start_decides,
     steadier,
 )
 from associative_lstm.lab.experiments.learning.measures import whole_cost
 from associative_lstm.lab.experiments.learning.runs import read_curve
+
+CHANGED = (
+    "1a and 1b compare network by network, where they had pooled several, which could not fail.",
+    "1a had said that the Associative LSTM is somewhat later; that is 1e now, which can fail by itself.",
+    "1d and 8a are undecided where the seeds overlap, and a comparison of costs where a seed of several diverged.",
+    "5a says that 1 copy learns better, which is what it measures; that it does well is 5d.",
+    "6 is judged task by task. Steadiness leaves out costs of a solved task, asks for a difference of a tenth, and "
+    "is undecided unless both networks have halved their cost.",
+    "7 is judged task by task, and with forget bias 1 too.",
+    "The sweep goes one rate beyond its ends, and trains rates that are too close to call for longer.",
+    "Runs were made longer where the first 20,000 minibatches could not decide: copy, and assignment with 4 and 8 "
+    "copies.",
+)
+"""What was changed about claims and runs after the first runs, of XML, assignment and copy, had been seen."""
 
 
 @dataclass(frozen=True)
@@ -102,11 +113,37 @@ def _gap_statements() -> Iterable[Statement]:
         )
 
 
+def _ntm_statements() -> Iterable[Statement]:
+    """Minibatches of 1, task by task: both networks solve it, and one of them more steadily."""
+    letters = iter("abcdefghi")
+    ours, ntm = STEADY
+    for figure in ("fig11", "fig12", "fig13"):
+        task = FIGURES[figure].task
+        for name, network in (("Associative LSTM with 3 heads and 4 copies", ours), ("NTM", ntm)):
+            yield Statement(
+                f"6{next(letters)}",
+                figure,
+                f"The {name} solves {task} with minibatches of 1.",
+                f"the cost, {_SOLVE_TEXT}, falls below 0.1 bits; {_FALLS}",
+                [(task, network)],
+                solve((task, network)),
+            )
+        yield Statement(
+            f"6{next(letters)}",
+            figure,
+            f"On {task} the Associative LSTM's progress is steadier than the NTM's.",
+            "the rises of log cost (down to 0.1 bits), from one 500 minibatches to the next, over its net fall are "
+            "smaller by a tenth or more (3 heads, 4 copies); undecided unless both have halved their cost",
+            [(task, name) for name in STEADY],
+            steadier(task),
+        )
+
+
 STATEMENTS: tuple[Statement, ...] = (
     Statement(
         "1a",
         "fig3",
-        "Permutation and unitary RNN solve the copy task fastest, the Associative LSTM somewhat later.",
+        "Permutation and unitary RNN solve the copy task before the Associative LSTM.",
         f"bits on the answer, {_SOLVE_TEXT}, fall below 3 in every seed of the two before any seed of the third",
         [("copy", n) for n in ("permutation-rnn-256", "unitary-rnn-256", "associative-lstm-1")],
         solve_sooner(("permutation-rnn-256", "unitary-rnn-256"), ("associative-lstm-1",)),
@@ -137,6 +174,14 @@ STATEMENTS: tuple[Statement, ...] = (
         copies_alike,
     ),
     Statement(
+        "1e",
+        "fig3",
+        "The Associative LSTM is only somewhat later than the permutation and the unitary RNN.",
+        "with 1 copy it needs at most 3 times the minibatches of each of the two",
+        [("copy", n) for n in ("permutation-rnn-256", "unitary-rnn-256", "associative-lstm-1")],
+        soon_after(("permutation-rnn-256", "unitary-rnn-256"), "associative-lstm-1", 3.0),
+    ),
+    Statement(
         "2a",
         "fig4",
         "Variable lengths slow the unitary RNNs down badly.",
@@ -152,7 +197,7 @@ STATEMENTS: tuple[Statement, ...] = (
         "2b",
         "fig4",
         "Variable lengths hardly slow the Associative LSTM down.",
-        "with 1 copy it needs at most 1.5 times the minibatches",
+        "with 1 copy it needs at most 1.5 times the minibatches; undecided if a seed diverges or ends before that",
         [(task, "associative-lstm-1") for task in ("copy", "copy-variable")],
         slowdown(("associative-lstm-1",), at_most=1.5),
     ),
@@ -268,30 +313,14 @@ STATEMENTS: tuple[Statement, ...] = (
         ),
     ),
     Statement(
-        "6a",
-        "fig11",
-        "The Associative LSTM with 3 heads solves XML, assignment and arithmetic with minibatches of 1.",
-        f"with 4 copies the cost, {_SOLVE_TEXT}, falls below 0.1 bits on all three; {_FALLS}",
-        [(task, STEADY[0]) for task in NTM_TASKS],
-        solve(*((task, STEADY[0]) for task in NTM_TASKS)),
+        "5d",
+        "fig8",
+        "With 1 copy the Associative LSTM does well on arithmetic.",
+        f"in every seed the cost, {_SOLVE_TEXT}, falls below 0.1 bits; {_FALLS}",
+        [("arithmetic", "associative-lstm-1")],
+        solve(("arithmetic", "associative-lstm-1")),
     ),
-    Statement(
-        "6b",
-        "fig11",
-        "The NTM solves XML, assignment and arithmetic with minibatches of 1.",
-        f"the cost, {_SOLVE_TEXT}, falls below 0.1 bits on all three; {_FALLS}",
-        [(task, "ntm") for task in NTM_TASKS],
-        solve(*((task, "ntm") for task in NTM_TASKS)),
-    ),
-    Statement(
-        "6c",
-        "fig11",
-        "The Associative LSTM's progress is steadier than the NTM's.",
-        "the rises of log cost (down to 0.1 bits), from one 500 minibatches to the next, over its net fall are "
-        "smaller by a tenth or more on all three tasks (3 heads, 4 copies); undecided if only on some",
-        [(task, name) for task in NTM_TASKS for name in STEADY],
-        steadier,
-    ),
+    *_ntm_statements(),
     *_gap_statements(),
     Statement(
         "8a",

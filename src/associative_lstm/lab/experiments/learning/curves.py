@@ -34,7 +34,8 @@ class Network:
     large: bool = False
 
 
-def _copies(copies: int) -> str:
+def copies_in_words(copies: int) -> str:
+    """1 copy, 4 copies."""
     return f"{copies} {'copy' if copies == 1 else 'copies'}"
 
 
@@ -43,12 +44,15 @@ def _networks() -> Iterable[Network]:
         yield Network(f"lstm-{size}", f"LSTM {size}", PRESETS[f"lstm-{size}"], large=size == 512)
     yield Network("lstm-128-forget-1", "LSTM 128, forget bias 1", PRESETS["lstm-128"] | {"forget_bias": 1.0})
     for copies in (1, 4, 8):
-        preset, label = PRESETS[f"associative-lstm-{copies}"], f"Associative LSTM 128, {_copies(copies)}"
+        preset, label = (
+            PRESETS[f"associative-lstm-{copies}"],
+            f"Associative LSTM 128, {copies_in_words(copies)}",
+        )
         yield Network(f"associative-lstm-{copies}", label, preset)
         for suffix, text, values in STARTS[1:]:
             yield Network(f"associative-lstm-{copies}{suffix}", f"{label}, {text}", preset | values)
         heads = PRESETS[f"associative-lstm-3-heads-{copies}"]
-        label = f"Associative LSTM 128, 3 heads, {_copies(copies)}"
+        label = f"Associative LSTM 128, 3 heads, {copies_in_words(copies)}"
         yield Network(f"associative-lstm-3-heads-{copies}", label, heads, large=True)
         one = heads | {"batch_size": 1}
         yield Network(f"associative-lstm-3-heads-{copies}-batch-1", label, one, large=True)

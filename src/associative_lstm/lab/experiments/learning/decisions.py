@@ -6,7 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from associative_lstm.lab.experiments.learning import measures
-from associative_lstm.lab.experiments.learning.curves import START_COPIES, START_TASKS, STARTS
+from associative_lstm.lab.experiments.learning.curves import (
+    START_COPIES,
+    START_TASKS,
+    STARTS,
+    copies_in_words,
+)
 from associative_lstm.lab.experiments.learning.measures import (
     beats,
     both,
@@ -57,9 +62,21 @@ def spread(values: Sequence[float], infinite: str = "never") -> str:
 
 
 def _solving(c: CurveRuns) -> str:
-    """When the seeds solved their task, and how many of them forgot it again."""
-    relapsed = sum(measures.has_relapsed(run) for run in c.runs)
-    return spread(_times(c)) + (f" ({relapsed} of {len(c.runs)} relapsed)" if relapsed else "")
+    """When the seeds solved their task, how many of them diverged, and how many forgot it again."""
+    counts = {
+        "diverged": sum(run.diverged is not None for run in c.runs),
+        "relapsed": sum(measures.has_relapsed(run) for run in c.runs),
+    }
+    notes = [f"{count} of {len(c.runs)} {what}" for what, count in counts.items() if count]
+    return spread(_times(c)) + (f" ({', '.join(notes)})" if notes else "")
+
+
+def _times_as_long(left: CurveRuns, right: CurveRuns) -> Numbers:
+    """How many times the minibatches of ``left`` the other needs to solve the task, if all seeds of both do."""
+    a, b = _times(left), _times(right)
+    if not np.isfinite([*a, *b]).all():
+        return {}
+    return {f"{right.curve.network.label} over {left.curve.network.label}": float(np.mean(b) / np.mean(a))}
 
 
 def _ratio(a: Sequence[float], b: Sequence[float]) -> float | str:
@@ -119,6 +136,8 @@ def solve_sooner(first: Sequence[str], second: Sequence[str], factor: float = 1.
         numbers: Numbers = {
             f"{c.curve.network.label}: solved at minibatch": _solving(c) for c in curves.values()
         }
+        for a, b in itertools.product(first, second):
+            numbers |= _times_as_long(curves[a], curves[b])
         verdicts = [
             sooner(_times(curves[a]), _times(curves[b]), curves[a].curve.steps, curves[b].curve.steps, factor)
             for a, b in itertools.product(first, second)
@@ -128,11 +147,37 @@ def solve_sooner(first: Sequence[str], second: Sequence[str], factor: float = 1.
     return decide
 
 
+def soon_after(first: Sequence[str], second: str, factor: float) -> Decide:
+    """On the copy task, the second needs at most ``factor`` times the minibatches of each of the first."""
+
+    def decide(found: Found) -> tuple[bool | None, Numbers]:
+        later = found["copy", second]
+        numbers: Numbers = {f"{later.curve.network.label}: solved at minibatch": _solving(later)}
+        verdicts: list[bool | None] = []
+        for name in first:
+            c = found["copy", name]
+            numbers[f"{c.curve.network.label}: solved at minibatch"] = _solving(c)
+            numbers |= _times_as_long(c, later)
+            if not np.isfinite(_times(c)).all():
+                verdicts.append(None)
+                continue
+            least = np.mean(np.minimum(_times(later), later.curve.steps)) / np.mean(_times(c))
+            solved = np.isfinite(_times(later)).all()
+            verdicts.append(False if least > factor else True if solved else None)
+        return both(*verdicts), numbers
+
+    return decide
+
+
 def copies_alike(found: Found) -> tuple[bool | None, Numbers]:
     """Whether 4 and 8 copies need as long as 1 for the copy task; not to be told if the seeds of 1 differ as much."""
     curves = {copies: found["copy", f"associative-lstm-{copies}"] for copies in (1, 4, 8)}
     times = {copies: _times(c) for copies, c in curves.items()}
-    numbers: Numbers = {f"{copies} copies: solved at minibatch": _solving(c) for copies, c in curves.items()}
+    numbers: Numbers = {
+        f"{copies_in_words(copies)}: solved at minibatch": _solving(c) for copies, c in curves.items()
+    }
+    for copies in (4, 8):
+        numbers |= _times_as_long(curves[1], curves[copies])
     if not np.isfinite([t for ts in times.values() for t in ts]).all():
         return None, numbers
     one = np.mean(times[1])
@@ -168,20 +213,26 @@ def slowdown(networks: Sequence[str], *, at_least: float = 0.0, at_most: float =
     return decide
 
 
-NTM_TASKS = ("xml", "assignment", "arithmetic")
 STEADY = ("associative-lstm-3-heads-4-batch-1", "ntm")
 
 
-def steadier(found: Found) -> tuple[bool | None, Numbers]:
-    """Whether the Associative LSTM's curve is less rough on every task; undecided if only on some, or hardly."""
-    numbers: Numbers = {}
-    verdicts = []
-    for task in NTM_TASKS:
-        ours, ntm = ([measures.roughness(run) for run in found[task, name].runs] for name in STEADY)
-        numbers[f"{task}, Associative LSTM: roughness"] = spread(ours, "no progress")
-        numbers[f"{task}, NTM: roughness"] = spread(ntm, "no progress")
-        verdicts.append(beats(ours, ntm))
-    return (verdicts[0] if len(set(verdicts)) == 1 else None), numbers
+def steadier(task: str) -> Decide:
+    """Whether the Associative LSTM's curve is less rough than the NTM's; undecided unless both have learned."""
+
+    def decide(found: Found) -> tuple[bool | None, Numbers]:
+        curves = [found[task, name] for name in STEADY]
+        until = _until(*curves)
+        ours, ntm = ([measures.roughness(run, until) for run in c.runs] for c in curves)
+        progress = [measures.progress(run, until) for c in curves for run in c.runs]
+        numbers: Numbers = {
+            "Associative LSTM: roughness": spread(ours, "no progress"),
+            "NTM: roughness": spread(ntm, "no progress"),
+        }
+        if min(progress) < 1:
+            return None, numbers | {"reason": "one of them has not halved its cost"}
+        return beats(ours, ntm), numbers
+
+    return decide
 
 
 GAPS = {"xml": "associative-lstm-4", "assignment": "associative-lstm-4", "arithmetic": "associative-lstm-1"}
@@ -230,7 +281,7 @@ def start_decides(found: Found) -> tuple[bool | None, Numbers]:
         ranked = sorted(costs, key=lambda text: float(np.mean(costs[text])))
         best, worst = costs[ranked[0]], costs[ranked[-1]]
         verdicts.append(beats(best, worst, 1.25))
-        case = f"{task}, {copies} {'copy' if copies == 1 else 'copies'}"
+        case = f"{task}, {copies_in_words(copies)}"
         numbers[f"{case}: best"] = f"{ranked[0]}, {spread(best, 'diverged')}"
         numbers[f"{case}: worst"] = f"{ranked[-1]}, {spread(worst, 'diverged')}"
         numbers[f"{case}: worst over best"] = _ratio(best, worst)

@@ -103,7 +103,10 @@ def _draw_curve(axes: Axes, c: CurveRuns) -> None:
     values = np.stack([np.convolve(values_of(run)[:length], kernel, mode="valid") for run in runs])
     step = runs[0].step[lines - 1 : length]
     rate = f", rate {c.rate:g}" if c.rate is not None else ""
-    axes.plot(step, values.mean(0), line, color=colour, label=f"{c.curve.network.label}{rate}")
+    lost = sum(run.diverged is not None for run in c.runs)
+    diverged = f", {lost} of {len(c.runs)} seeds diverged" if lost else ""
+    label = f"{c.curve.network.label}{rate}{diverged}"
+    axes.plot(step, values.mean(0), line, color=colour, label=label)
     if len(runs) > 1:
         axes.fill_between(step, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
 
@@ -111,7 +114,7 @@ def _draw_curve(axes: Axes, c: CurveRuns) -> None:
 def draw_sweep(title: str, curves: Sequence[CurveRuns]) -> Picture:
     """The cost at the end of the sweep against the learning rate, and the final costs of the seeds at the best."""
     with style():
-        picture = Picture((8.5, 4.6), layout="constrained")
+        picture = Picture((8.5, 5.6), layout="constrained")
         axes = picture.subplots()
         for c in curves:
             colour, line = look_of(c.curve.network)
@@ -126,8 +129,8 @@ def draw_sweep(title: str, curves: Sequence[CurveRuns]) -> Picture:
                 axes.plot([c.rate] * len(ends), ends, "x", color=colour, markersize=7)
         unit = "bits per sequence" if TASKS[curves[0].curve.task].episodic else "bits per scored symbol"
         axes.set(xscale="log", yscale="log", xlabel="learning rate", ylabel=unit)
-        _legend(picture, axes, loc="outside right upper")
+        _legend(picture, axes, loc="outside lower left", ncols=2)
         picture.suptitle(f"{title}: the sweep of learning rates", x=0.01, ha="left", fontsize=14)
         note = "dots: end of the sweep, first seed; crosses: end of the run, every seed, best rate"
-        picture.supxlabel(note, x=0.01, ha="left", fontsize=11, color="0.35")
+        axes.set_title(note, loc="left", fontsize=11, color="0.35")
     return picture

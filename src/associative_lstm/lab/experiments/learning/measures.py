@@ -63,18 +63,30 @@ def is_falling(run: Run, until: int) -> bool:
     return final_cost(run, until) < 0.95 * before
 
 
-def roughness(run: Run) -> float:
+def progress(run: Run, until: int) -> float:
+    """How often the smoothed cost has been halved by minibatch ``until``; none in a run that diverged."""
+    return -float(_changes(run, until).sum()) if not run.diverged else 0.0
+
+
+def roughness(run: Run, until: int) -> float:
     """The rises of the smoothed curve, added up, over its net fall: 0 for a curve that only falls.
 
-    Taken at every ``WINDOW`` minibatches, on the logarithm of the cost, so that a relapse late in training counts. Of
-    a task that is solved nothing more is asked: costs below that do not count. Infinite for a run that diverged.
+    Taken at every ``WINDOW`` minibatches, on the logarithm of the cost, so that a relapse late in training counts.
+    Infinite for a run that diverged.
     """
-    if run.diverged:
-        return float("inf")
-    value = np.maximum(smoothed(run)[1], _threshold(run))
-    change = np.diff(np.log2(value[:: max(1, WINDOW // run.config.log_every)]))
-    fall = -change.sum()
+    change = _changes(run, until)
+    fall = progress(run, until)
     return float(change[change > 0].sum() / fall) if fall > 0 else float("inf")
+
+
+def _changes(run: Run, until: int) -> np.ndarray:
+    """The changes of log2 of the smoothed cost from one ``WINDOW`` to the next.
+
+    Of a task that is solved nothing more is asked: costs below that do not count.
+    """
+    step, value = smoothed(run)
+    value = np.maximum(value[step <= until], _threshold(run))
+    return np.diff(np.log2(value[:: max(1, WINDOW // run.config.log_every)]))
 
 
 def beats(a: Sequence[float], b: Sequence[float], factor: float = 1.1) -> bool | None:
