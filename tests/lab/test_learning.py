@@ -20,6 +20,7 @@ from associative_lstm.lab.experiments.learning.curves import (
     START_COPIES,
     START_TASKS,
     curve,
+    smoke,
     start_curves,
 )
 from associative_lstm.lab.experiments.learning.runs import (
@@ -464,6 +465,18 @@ def test_final_cost_is_of_the_last_tenth_up_to_where_curves_are_compared():
     assert measures.final_cost(run, 10_000) == pytest.approx(95.5)
     assert measures.final_cost(run, 1000) == pytest.approx(10)
     assert measures.final_cost(run, 20_000) == np.inf
+
+
+def test_one_progress_for_sweep_and_seeds(tmp_path):
+    planned = dataclasses.replace(smoke(curve("xml", "lstm-128")), seeds=(0, 1))
+    shown = []
+    assert make_runs(tmp_path, [planned], local(1), shown.append) == []
+    done = [progress.steps_done for progress in shown]
+    assert done == sorted(done)
+    assert shown[-1].steps_done == shown[-1].steps
+    assert shown[-1].runs_done == shown[-1].runs == 3  # two rates, and the best one with another seed
+    expected = 2 * planned.steps + planned.sweep_steps
+    assert shown[0].steps == expected <= shown[-1].steps
 
 
 def test_every_figure_in_small(tmp_path, capfd, monkeypatch):

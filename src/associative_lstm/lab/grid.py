@@ -121,14 +121,19 @@ Show = Callable[[GridProgress], None]
 
 
 def run_grid(
-    jobs: Sequence[Job], execute: Execute, show: Show | None = None, later: Sequence[Config] = ()
+    jobs: Sequence[Job],
+    execute: Execute,
+    show: Show | None = None,
+    before: Sequence[Job] = (),
+    later: Sequence[Config] = (),
 ) -> list[str]:
     """Make all jobs that are not finished; the reasons of those that could not be made.
 
-    ``later`` are runs that the caller will ask for afterwards: the time left includes them.
+    What is shown counts jobs that the caller has asked for ``before``, and runs that it will ask for ``later``.
     """
     left = [job for job in jobs if not _is_made(job)]
-    with _watching(jobs, show, later):
+    watched = {job.folder: job for job in (*before, *jobs)}
+    with _watching(list(watched.values()), show, later):
         return [reason for reason in execute(left) if reason is not None]
 
 
@@ -179,6 +184,14 @@ def _watch(jobs: Sequence[Job], show: Show, later: Sequence[Config], ended: thre
 
 
 def _weight(config: Config) -> float:
-    """About how long a minibatch of this network takes beside the others', for the estimate of the time left."""
-    rows = (config.hidden_size or 128) * (config.heads or 1)
-    return 1.0 + (rows / 128) ** 2
+    """About how many milliseconds a minibatch of this network takes, for the estimate of the time left."""
+    units = (config.hidden_size or 128) / 128
+    match config.model:
+        case "associative-lstm":
+            return 3 * (units * (config.heads or 1)) ** 2 * config.layers
+        case "lstm":
+            return 3.5 * units**2 * config.layers
+        case "ntm":
+            return 5 * units**2
+        case _:
+            return 2 * units

@@ -179,9 +179,18 @@ def make_runs(
     """Make what is missing of the curves: sweeps, rates beyond, contests, seeds. Why any could not be made."""
     unique = list(dict.fromkeys(curves))
     failed: list[str] = []
+    before: list[Job] = []
     waves = sweep_jobs, beyond_jobs, *(contest_jobs,) * DOUBLINGS, seed_jobs
     for wave in waves:  # each decided by the runs of the one before
         jobs = [job for curve in unique for job in wave(runs, curve)]
-        later = [c.config(c.rates[0], seed, c.steps) for c in unique for seed in c.seeds]
-        failed += run_grid(jobs, execute, show, () if wave is seed_jobs else later)
+        later = [] if wave is seed_jobs else [config for curve in unique for config in _seeds_to_come(curve)]
+        failed += run_grid(jobs, execute, show, before, later)
+        before += jobs
     return failed
+
+
+def _seeds_to_come(curve: Curve) -> list[Config]:
+    """What a curve needs after its sweep, whatever its best rate: the rest of the first seed, and the others."""
+    first, *others = curve.seeds
+    rest = curve.config(curve.rates[0], first, max(1, curve.steps - curve.sweep_steps))
+    return [rest, *(curve.config(curve.rates[0], seed, curve.steps) for seed in others)]
