@@ -7,7 +7,7 @@ import pytest
 from associative_lstm.lab.experiments.claims import read_claims
 from associative_lstm.lab.experiments.learning import figures
 from associative_lstm.lab.experiments.learning.claims import statements_of
-from associative_lstm.lab.experiments.learning.curves import NETWORKS, curve
+from associative_lstm.lab.experiments.learning.curves import NETWORKS, START_TASKS, curve
 from associative_lstm.lab.experiments.verdicts import verdict_table
 from associative_lstm.lab.runlog import read_config
 
@@ -28,6 +28,14 @@ def test_verdicts_come_from_the_logs(name):
 def test_the_readme_shows_the_verdicts():
     shown = (ROOT / "README.md").read_text().split("<!-- verdicts -->\n")[1]
     assert shown.strip() == verdict_table(RESULTS, figures.NAMES)
+
+
+def test_the_readme_recommends_the_start_that_was_best():
+    (claim,) = (c for c in read_claims(RESULTS / "starts" / "claims.json") if c.key == "8b")
+    shown = (ROOT / "README.md").read_text().split("### Which start?")[1].split("\n## ")[0]
+    for task in START_TASKS:
+        assert f"| {task} | {claim.numbers[f'best for {task}']} |" in shown
+    assert f"| nearest to the best on all three | {claim.numbers['best for all']} |" in shown
 
 
 def test_every_recorded_run_has_the_configuration_that_its_folder_names():

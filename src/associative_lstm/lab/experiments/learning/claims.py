@@ -325,7 +325,7 @@ STATEMENTS: tuple[Statement, ...] = (
     Statement(
         "8a",
         "starts",
-        "How keys and forget gate start matters (ours).",
+        "How keys and forget gate start matters on all three tasks, with 1 and with 4 copies (ours).",
         "on copy, XML and assignment, with 1 and 4 copies, the worst start costs 1.25 times the best over the whole "
         "run, in every seed more; undecided if the seeds overlap",
         _START_NEEDS,
