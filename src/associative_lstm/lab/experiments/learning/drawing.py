@@ -83,7 +83,8 @@ def draw_figure(title: str, curves: Sequence[CurveRuns]) -> Picture:
 def _legend(picture: Picture, axes: Axes, **where: Any) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if handles:
-        picture.legend(handles, labels, fontsize=10, **where)
+        long = max(map(len, labels)) > 60
+        picture.legend(handles, labels, fontsize=8.5 if long else 10, **where)
     else:
         axes.text(0.5, 0.5, "no runs yet", transform=axes.transAxes, ha="center", color="0.35")
 
