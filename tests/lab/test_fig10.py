@@ -31,7 +31,11 @@ def test_it_sweeps_trains_one_pass_tests_draws_and_judges(smoke):
         rates = sorted((folder / "runs" / "wikipedia" / network.name).iterdir())
         assert [rate.name for rate in rates] == ["lr0.001-seed0", "lr0.003-seed0"]
         lengths = sorted(read_log(rate)[-1]["step"] for rate in rates)
-        assert lengths == [4, whole]
+        assert lengths in (
+            [4, whole],
+            [8, whole],
+            [16, whole],
+        )  # close rates go on to twice the sweep, and again
         [long] = [rate for rate in rates if read_log(rate)[-1]["step"] == whole]
         assert len(read_tests(long)) >= 6
         assert read_config(long).layers == 3
