@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 
-import associative_lstm.kernels.fused_cpu  # noqa: F401 (registers the operator)
 from associative_lstm import AssociativeLSTM, AssociativeLSTMCell
+from associative_lstm.kernels import fused_unavailable
 from associative_lstm.kernels.runtime import over_batch
 
 T, B, INPUT, N = 5, 3, 4, 8
+assert fused_unavailable() is None  # and the operator is registered
 
 
 def make(backend="fused", **options):

@@ -47,11 +47,6 @@ class Page:
         return sorted(found, key=lambda pair: in_order(pair[1].claim.key))
 
     @property
-    def changed(self) -> tuple[str, ...]:
-        """What was changed about the claims after runs had been seen."""
-        return CHANGED
-
-    @property
     def verdicts(self) -> Counter[str]:
         """How many claims hold, fail, are undecided."""
         return Counter(evidence.claim.verdict for _, evidence in self.evidence)
@@ -155,5 +150,5 @@ def render(page: Page) -> str:
         (here / name).read_text(encoding="utf-8") for name in ("report.css", "points.js", "report.js")
     )
     return environment.get_template("template.html").render(
-        page=page, palette=PALETTE, css=css, js="\n".join(js)
+        page=page, changed=CHANGED, palette=PALETTE, css=css, js="\n".join(js)
     )

@@ -147,6 +147,23 @@ def solve_sooner(first: Sequence[str], second: Sequence[str], factor: float = 1.
     return decide
 
 
+def _later(
+    first: CurveRuns, second: CurveRuns, at_least: float = 0.0, at_most: float = np.inf
+) -> tuple[bool | None, float | str]:
+    """Whether ``second`` needs so many times the minibatches of ``first`` to solve its task, and how many.
+
+    Seeds that have not solved it count with the length of their run: it is as many at least.
+    """
+    before, after = _times(first), _times(second)
+    if not np.isfinite(before).all():
+        return None, "not to be told: the first is unsolved"
+    times = float(np.mean(np.minimum(after, second.curve.steps)) / np.mean(before))
+    if np.isfinite(after).all():
+        return at_least <= times <= at_most, times
+    at_any_rate = times >= at_least and at_most == np.inf
+    return (False if times > at_most else at_any_rate or None), f"at least {times:.3g}"
+
+
 def soon_after(first: Sequence[str], second: str, factor: float) -> Decide:
     """On the copy task, the second needs at most ``factor`` times the minibatches of each of the first."""
 
@@ -157,13 +174,9 @@ def soon_after(first: Sequence[str], second: str, factor: float) -> Decide:
         for name in first:
             c = found["copy", name]
             numbers[f"{c.curve.network.label}: solved at minibatch"] = _solving(c)
-            numbers |= _times_as_long(c, later)
-            if not np.isfinite(_times(c)).all():
-                verdicts.append(None)
-                continue
-            least = np.mean(np.minimum(_times(later), later.curve.steps)) / np.mean(_times(c))
-            solved = np.isfinite(_times(later)).all()
-            verdicts.append(False if least > factor else True if solved else None)
+            verdict, times = _later(c, later, at_most=factor)
+            numbers[f"{later.curve.network.label} over {c.curve.network.label}"] = times
+            verdicts.append(verdict)
         return both(*verdicts), numbers
 
     return decide
@@ -195,19 +208,10 @@ def slowdown(networks: Sequence[str], *, at_least: float = 0.0, at_most: float =
         for name in networks:
             fixed, variable = found["copy", name], found["copy-variable", name]
             label = fixed.curve.network.label
-            before, after = _times(fixed), _times(variable)
             numbers[f"{label}: fixed, solved at minibatch"] = _solving(fixed)
             numbers[f"{label}: variable, solved at minibatch"] = _solving(variable)
-            if not np.isfinite(before).all():
-                verdicts.append(None)
-                continue
-            least = float(np.mean(np.minimum(after, variable.curve.steps)) / np.mean(before))
-            known = bool(np.isfinite(after).all())
-            numbers[f"{label}: times as long"] = least if known else f"at least {least:.3g}"
-            if least > at_most or (known and least < at_least):
-                verdicts.append(False)
-            else:
-                verdicts.append(True if (least >= at_least and (known or at_most == np.inf)) else None)
+            verdict, numbers[f"{label}: times as long"] = _later(fixed, variable, at_least, at_most)
+            verdicts.append(verdict)
         return both(*verdicts), numbers
 
     return decide
