@@ -10,6 +10,7 @@ from associative_lstm.lab.experiments.learning.curves import (
     START_COPIES,
     START_TASKS,
     STARTS,
+    STEADY,
     copies_in_words,
 )
 from associative_lstm.lab.experiments.learning.measures import (
@@ -215,9 +216,6 @@ def slowdown(networks: Sequence[str], *, at_least: float = 0.0, at_most: float =
         return both(*verdicts), numbers
 
     return decide
-
-
-STEADY = ("associative-lstm-3-heads-4-batch-1", "ntm")
 
 
 def steadier(task: str) -> Decide:
