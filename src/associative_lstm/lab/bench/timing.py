@@ -61,8 +61,8 @@ def in_turns(steps: dict[str, Step], *, seconds: float = 3.0, least: int = 7) ->
 
 
 def training_step(network: nn.Module, x: Tensor) -> Step:
-    """Forward, backward and Adam."""
-    optimiser = torch.optim.Adam(network.parameters())
+    """Forward, backward and Adam, as `alstm train` uses it."""
+    optimiser = torch.optim.Adam(network.parameters(), fused=True)
 
     def step() -> None:
         optimiser.zero_grad()

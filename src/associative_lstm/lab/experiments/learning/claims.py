@@ -45,9 +45,9 @@ CHANGED = (
     "is undecided unless both networks have halved their cost.",
     "7 is judged task by task, and with forget bias 1 too.",
     "The sweep goes one rate beyond its ends, and trains rates that are too close to call for longer.",
-    "Runs were made longer where the first 20,000 minibatches could not decide: copy (to 40,000, the LSTM with fixed "
-    "length to 80,000), and assignment with 4 and 8 copies (40,000); and from 10,000 to 40,000 where claim 6 compares "
-    "the Associative LSTM and the NTM.",
+    "Runs were made longer where they could not decide: from 20,000 to 40,000 minibatches on copy (80,000 for the "
+    "LSTM with fixed length) and on assignment with 4 and 8 copies; from 10,000 to 40,000 where claim 6 compares the "
+    "Associative LSTM and the NTM.",
 )
 """What was changed about claims and runs after the first runs, of XML, assignment and copy, had been seen."""
 

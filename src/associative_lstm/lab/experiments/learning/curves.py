@@ -112,8 +112,8 @@ def curve(task: str, network: str) -> Curve:
     """The curve of a network on a task.
 
     Copying needs a longer sweep, since most networks are at chance with every rate in the first thousands of
-    minibatches; and longer runs where networks are compared by when they solve it: on fixed lengths the LSTM, which is
-    to need twice as long as the Associative LSTM, is trained twice as long. So do 4 and 8 copies on variable
+    minibatches; and longer runs where networks are compared by when they solve it: with fixed length the LSTM, which
+    is to need twice as long as the Associative LSTM, is trained twice as long. So do 4 and 8 copies on variable
     assignment, which they are to solve, and the two networks of ``STEADY``. The others compared to the NTM take 20 to
     50 ms per minibatch, so their curves are half as long.
     """
