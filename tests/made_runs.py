@@ -12,9 +12,12 @@ VERSIONS = {"python": "3.11.7", "torch": "2.13.0", "associative-lstm": None}
 
 
 def write_run(
-    folder: Path, config, logged: int | None = None, level: float = 0.1, diverged: str = ""
+    folder: Path, config, logged: int | None = None, level: float = 0.1, diverged: str = "", cost_at=None
 ) -> Path:
-    """A run with ``logged`` lines in its log: a noisy cost that falls from 4 bits (on copy 60) towards ``level``."""
+    """A run with ``logged`` lines in its log: a noisy cost that falls from 4 bits (on copy 60) towards ``level``.
+
+    Or the cost that ``cost_at`` has for each step. On copy all of it is the answer's.
+    """
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text(config.to_toml())
     (folder / "versions.json").write_text(json.dumps(VERSIONS))
@@ -24,9 +27,13 @@ def write_run(
     step = config.log_every * np.arange(1, (logged or config.steps // config.log_every) + 1)
     start = 60.0 if config.task.startswith("copy") else 4.0
     cost = (level + (start - level) * np.exp(-step / 2000)) * rng.uniform(0.9, 1.1, len(step))
-    lines = [{"step": int(s), "cost": float(c)} for s, c in zip(step, cost, strict=True)]
+    if cost_at is not None:
+        cost = [cost_at(s) for s in step]
+    lines = [
+        {"step": int(s), "cost": float(c), "gradient_norm": 1.0} for s, c in zip(step, cost, strict=True)
+    ]
     if config.task.startswith("copy"):
-        lines = [line | {"answer": line["cost"] / 2} for line in lines]
+        lines = [line | {"answer": line["cost"]} for line in lines]
     write_lines(folder / "log.jsonl", lines)
     write_lines(folder / "times.jsonl", [{"step": int(s), "seconds": 0.004 * s + config.seed} for s in step])
     return folder

@@ -8,6 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
+import made_runs
 from associative_lstm.lab.cli import main
 from associative_lstm.lab.config import task_of
 from associative_lstm.lab.experiments.claims import read_claims
@@ -37,22 +38,10 @@ from associative_lstm.lab.model import build_model, count_parameters
 
 
 def write_run(curve, runs, rate, seed, cost, steps=None, diverged=False):
-    """A run folder such as training leaves: ``cost`` is a function of the step."""
-    steps = steps or curve.steps
-    folder = curve.folder(runs, rate, seed)
-    folder.mkdir(parents=True)
-    config = curve.config(rate, seed, steps)
-    (folder / "config.toml").write_text(config.to_toml())
-    every = range(config.log_every, steps + 1, config.log_every)
-    if diverged:
-        every = every[:3]
-        (folder / DIVERGED).write_text("stopped at step 301: the cost is not finite\n")
-    lines = [{"step": s, "cost": cost(s), "gradient_norm": 1.0} for s in every]
-    if curve.task.startswith("copy"):
-        lines = [line | {"answer": line["cost"]} for line in lines]
-    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    times = [{"step": s, "seconds": s / 100} for s in every]
-    (folder / "times.jsonl").write_text("".join(json.dumps(line) + "\n" for line in times))
+    """A run of a curve: ``cost`` is a function of the step."""
+    config = curve.config(rate, seed, steps or curve.steps)
+    end = {"logged": 3, "diverged": "stopped at step 301: the cost is not finite"} if diverged else {}
+    made_runs.write_run(curve.folder(runs, rate, seed), config, cost_at=cost, **end)
 
 
 def write_curve(runs, task, network, *costs, best=1e-3):
