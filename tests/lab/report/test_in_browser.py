@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from associative_lstm.lab.experiments.learning.curves import curve
 from associative_lstm.lab.report.page import write_report
 from browser import CHROMIUM, Browser
+from made_runs import write_curve, write_run
 
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="no Chromium here (Debian: apt-get install chromium)"
@@ -65,6 +67,16 @@ def legend(network):
     return (
         f"[...{FIG6}.querySelectorAll('.legend button')].find((b) => b.textContent.startsWith('{network}'))"
     )
+
+
+def point_at_end(tab, path):
+    """Put the mouse on the last point of a curve, and give where that is."""
+    x, y = tab.run(
+        f"(() => {{ {FIG6}.scrollIntoView({{block: 'center'}}); const p = {path}; const s = p.ownerSVGElement;"
+        "const q = p.getPointAtLength(p.getTotalLength()).matrixTransform(s.getScreenCTM()); return [q.x, q.y]; })()"
+    )
+    tab.mouse(x, y)
+    return x, y
 
 
 LSTM, LARGE = "LSTM 128", "LSTM 512"
@@ -139,11 +151,7 @@ def test_pointing_shows_run_place_and_value(tab, report):
     for network in (LSTM, ONE):  # leave the Associative LSTM with 4 copies alone
         tab.click(legend(network))
     path = f"{FIG6}.querySelectorAll('g[data-series] path.single')[1]"
-    x, y = tab.run(
-        f"(() => {{ {FIG6}.scrollIntoView({{block: 'center'}}); const p = {path}; const s = p.ownerSVGElement;"
-        "const q = p.getPointAtLength(p.getTotalLength()).matrixTransform(s.getScreenCTM()); return [q.x, q.y]; })()"
-    )
-    tab.mouse(x, y)
+    x, y = point_at_end(tab, path)
     assert tab.run(f"{tip}.hidden") is False
     line = json.loads(tab.run("document.getElementById('data').textContent"))["lines"][
         "xml/associative-lstm-4/lr0.003-seed1"
@@ -165,6 +173,21 @@ def test_pointing_shows_run_place_and_value(tab, report):
     assert 0 < y - box[2] < 20
     tab.mouse(2, 2)
     assert tab.run(f"{tip}.hidden") is True
+
+
+def test_the_mean_leaves_out_a_seed_that_diverged(browser, tmp_path):
+    write_curve(tmp_path / "runs", "xml", "lstm-128", level=1.2, seeds=(0, 1))
+    planned = curve("xml", "lstm-128")
+    folder, config = planned.folder(tmp_path / "runs", 3e-3, 2), planned.config(3e-3, 2, planned.steps)
+    write_run(folder, config, logged=30, level=50.0, diverged="stopped at step 3001: not finite")
+    write_report(tmp_path / "runs", RESULTS, tmp_path / "report.html")
+    browser.open(tmp_path / "report.html")
+    point_at_end(browser, f"{FIG6}.querySelector('g[data-series] path.mean')")
+    shown = browser.run(f"[...{FIG6}.querySelector('.tip').children].map((e) => e.textContent)")
+    lines = json.loads(browser.run("document.getElementById('data').textContent"))["lines"]
+    last = [lines[f"xml/lstm-128/lr0.003-seed{seed}"]["y"]["cost"][-5:] for seed in (0, 1)]
+    assert shown[1:3] == ["mean of 2 seeds", "minibatch 20,000, 80.5 s"]
+    assert float(re.match(r"([\d.]+) bits", shown[3])[1]) == pytest.approx(sum(map(sum, last)) / 10, rel=1e-3)
 
 
 def test_arrow_keys_walk_along_a_curve(tab):
