@@ -3,8 +3,9 @@
 Every curve, a network on a task, is treated alike. Each learning rate of ``RATES`` is trained for ``sweep_steps``
 minibatches with the first seed; if the first or the last of them is best, the next one beyond (``BEYOND``) too. The
 one with the lowest mean cost over the last fifth of the minibatches is the curve's. Rates within 2 % of it are too
-close to call: they and it are trained twice as long and compared again, and once more if need be. The best one's run
-is made as long as the curve (``steps``), and the other seeds are trained with it.
+close to call: where the sweep is shorter than the curve, they and it are trained twice as long and compared again,
+three times at most. The best one's run is made as long as the curve (``steps``), and the other seeds are trained with
+it.
 """
 
 import dataclasses
@@ -111,23 +112,36 @@ class Curve:
 def curve(task: str, network: str) -> Curve:
     """The curve of a network on a task.
 
-    Copying needs a longer sweep, since most networks are at chance with every rate in the first thousands of
-    minibatches; and longer runs where networks are compared by when they solve it: with fixed length the LSTM, which
-    is to need twice as long as the Associative LSTM, is trained twice as long. So do 4 and 8 copies on variable
-    assignment, which they are to solve, and the two networks of ``STEADY``. The others compared to the NTM take 20 to
-    50 ms per minibatch, so their curves are half as long.
+    A network of at most 200,000 parameters is swept for as long as its curve on the online tasks, so that its rate is
+    the best one in the end and not the fastest at first; for others the sweep is shorter, since a run takes tens of
+    minutes, and on copy too, where most of a curve is needed to tell who solves it. Networks compared to the NTM take
+    20 to 50 ms per minibatch of one sequence. ``LONGER`` has what is longer than the rest.
     """
     chosen = NETWORKS[network]
-    steps, sweep_steps = 20_000, 5_000
     if task.startswith("copy"):
         steps, sweep_steps = 40_000 if network in _COPY else 20_000, 10_000
-        if task == "copy" and network in ("lstm-128", "lstm-128-forget-1"):
-            steps = 80_000
-    elif task == "assignment" and network in ("associative-lstm-4", "associative-lstm-8"):
-        steps = 40_000
     elif chosen.values.get("batch_size") == 1:
-        steps, sweep_steps = 40_000 if network in STEADY else 10_000, 2_500
+        steps, sweep_steps = 10_000, 2_500
+    else:
+        steps, sweep_steps = 20_000, 5_000 if chosen.large else 20_000
+    steps = LONGER.get((task, network), steps)
     return Curve(task, chosen, steps, sweep_steps, SEEDS[:1] if chosen.large else SEEDS)
+
+
+STEADY = ("associative-lstm-3-heads-4-batch-1", "ntm")
+"""The networks that are to solve the tasks of the NTM, and whose progress is compared there."""
+
+LONGER: Mapping[tuple[str, str], int] = MappingProxyType(
+    {
+        ("copy", "lstm-128"): 80_000,
+        ("copy", "lstm-128-forget-1"): 80_000,
+        ("assignment", "associative-lstm-4"): 40_000,
+        ("assignment", "associative-lstm-8"): 40_000,
+        **{("xml", network): 40_000 for network in STEADY},
+        **{(task, network): 20_000 for network in STEADY for task in ("assignment", "arithmetic")},
+    }
+)
+"""Minibatches of the curves that are longer than others of their figure, because a claim hung on their length."""
 
 
 def smoke(curve: Curve) -> Curve:
@@ -169,9 +183,6 @@ _UNITARY = (
     "multiplicative-unitary-rnn-256",
     "multiplicative-unitary-rnn-1024",
 )
-STEADY = ("associative-lstm-3-heads-4-batch-1", "ntm")
-"""The networks that are to solve the tasks of the NTM, and whose progress is compared there."""
-
 _AGAINST_NTM = ("lstm-512-batch-1", *(f"{name}-batch-1" for name in _HEADS), "ntm")
 
 FIGURES: Mapping[str, Figure] = MappingProxyType(

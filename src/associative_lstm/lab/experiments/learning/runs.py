@@ -85,7 +85,7 @@ class CurveRuns:
 SHARE = 0.2
 """Rates are compared by the mean cost over this share of the minibatches, the last."""
 
-CLOSE, DOUBLINGS = 1.02, 2
+CLOSE, DOUBLINGS = 1.02, 3
 """Rates within 2 % of the best are trained twice as long and compared again, at most so many times."""
 
 
