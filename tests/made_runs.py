@@ -16,7 +16,7 @@ def write_run(
 ) -> Path:
     """A run with ``logged`` lines in its log: a noisy cost that falls from 4 bits (on copy 60) towards ``level``.
 
-    Or the cost that ``cost_at`` has for each step. On copy all of it is the answer's.
+    Or the cost that ``cost_at`` has for each step. On copy half of it is the answer's, of which ``cost_at`` tells.
     """
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text(config.to_toml())
@@ -28,12 +28,12 @@ def write_run(
     start = 60.0 if config.task.startswith("copy") else 4.0
     cost = (level + (start - level) * np.exp(-step / 2000)) * rng.uniform(0.9, 1.1, len(step))
     if cost_at is not None:
-        cost = [cost_at(s) for s in step]
+        cost = [cost_at(s) * (2 if config.task.startswith("copy") else 1) for s in step]
     lines = [
         {"step": int(s), "cost": float(c), "gradient_norm": 1.0} for s, c in zip(step, cost, strict=True)
     ]
     if config.task.startswith("copy"):
-        lines = [line | {"answer": line["cost"]} for line in lines]
+        lines = [line | {"answer": line["cost"] / 2} for line in lines]
     write_lines(folder / "log.jsonl", lines)
     write_lines(folder / "times.jsonl", [{"step": int(s), "seconds": 0.004 * s + config.seed} for s in step])
     return folder

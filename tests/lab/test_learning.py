@@ -128,7 +128,7 @@ def lengthen(planned, runs, rate, cost, steps):
 
 
 def test_rates_too_close_to_call_are_trained_longer_until_one_is_best(tmp_path):
-    planned = curve("xml", "lstm-128")
+    planned = curve("xml", "lstm-512")
     plateau = {3e-4: 3.0, 1e-3: 2.02, 3e-3: 2.0, 1e-2: 2.03}
     for rate, cost in plateau.items():
         write_run(planned, tmp_path, rate, 0, lambda s, cost=cost: cost, planned.sweep_steps)
@@ -146,7 +146,7 @@ def test_rates_too_close_to_call_are_trained_longer_until_one_is_best(tmp_path):
 
 
 def test_a_rate_that_diverges_in_the_contest_has_lost(tmp_path):
-    planned = curve("xml", "lstm-128")
+    planned = curve("xml", "lstm-512")
     for rate in RATES:
         write_run(planned, tmp_path, rate, 0, lambda s, rate=rate: 2.0 + (rate < 3e-3), planned.sweep_steps)
     write_run(planned, tmp_path, 3e-2, 0, lambda s: 3.0, planned.sweep_steps)
@@ -200,7 +200,8 @@ def test_a_claim_is_undecided_while_runs_are_missing(tmp_path):
 
 def test_by_far_is_more_than_lower(tmp_path):
     write_curve(tmp_path, "xml", "associative-lstm-1", 0.8)
-    write_curve(tmp_path, "xml", "lstm-128", 1.0)
+    for bias in ("", "-forget-1"):
+        write_curve(tmp_path, "xml", f"lstm-128{bias}", 1.0)
     assert statement("3c").judge(tmp_path).verdict == "fails"
 
 
@@ -266,6 +267,42 @@ def test_a_seed_that_diverged_is_named_and_decides_nothing(tmp_path):
     assert "1 of 3 diverged" in claim.measured
 
 
+def cut_short(planned, runs, rate, seed, lines):
+    """The run diverges after so many lines of its log."""
+    folder = planned.folder(runs, rate, seed)
+    (folder / DIVERGED).write_text("stopped\n")
+    log = folder / "log.jsonl"
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[:lines]))
+
+
+@pytest.mark.parametrize(("lines", "verdict", "times"), [(110, "undecided", 1.06), (350, "fails", 3.37)])
+def test_a_seed_that_diverged_counts_for_as_long_as_it_went(tmp_path, lines, verdict, times):
+    write_solving(tmp_path, "copy", "associative-lstm-1", 10_000)  # that is, at 10,400
+    write_solving(tmp_path, "copy-variable", "associative-lstm-1", 99_000)
+    for seed in (0, 1, 2):
+        cut_short(curve("copy-variable", "associative-lstm-1"), tmp_path, 1e-3, seed, lines)
+    claim = statement("2b").judge(tmp_path)
+    assert claim.verdict == verdict
+    assert claim.numbers["Associative LSTM 128, 1 copy: times as long"] == f"at least {times}"
+
+
+def test_an_lstm_that_diverges_early_is_not_slower(tmp_path):
+    write_solving(tmp_path, "copy", "associative-lstm-1", 10_000)
+    for lstm in ("lstm-128", "lstm-128-forget-1"):
+        write_solving(tmp_path, "copy", lstm, 99_000)
+    assert statement("1b").judge(tmp_path).verdict == "holds"
+    cut_short(curve("copy", "lstm-128"), tmp_path, 1e-3, 1, 150)
+    assert statement("1b").judge(tmp_path).verdict == "undecided"
+
+
+def test_whether_a_task_is_solved_is_open_if_a_seed_diverged(tmp_path):
+    for copies in (4, 8):
+        write_curve(tmp_path, "assignment", f"associative-lstm-{copies}", 0.05)
+    assert statement("4a").judge(tmp_path).verdict == "holds"
+    cut_short(curve("assignment", "associative-lstm-8"), tmp_path, 1e-3, 2, 50)
+    assert statement("4a").judge(tmp_path).verdict == "undecided"
+
+
 @pytest.mark.parametrize(
     ("ours", "ntm", "verdict"),
     [
@@ -308,7 +345,7 @@ def test_each_task_of_the_ntm_is_judged_by_itself(tmp_path, key, task):
             tuple(f"{m}unitary-rnn-{n}" for m in ("", "multiplicative-") for n in (256, 1024)),
         ),
         ("4b", "assignment", ("associative-lstm-4", "associative-lstm-8"), ("lstm-512",)),
-        ("4c", "assignment", ("associative-lstm-1",), ("lstm-128",)),
+        ("4c", "assignment", ("associative-lstm-1",), ("lstm-128", "lstm-128-forget-1")),
         ("5a", "arithmetic", ("associative-lstm-1",), ("associative-lstm-4", "associative-lstm-8")),
         (
             "5c",
@@ -353,6 +390,18 @@ def test_the_gap_to_a_tuned_lstm(tmp_path, costs, verdict):
     assert statement("7a").judge(tmp_path).verdict == verdict
 
 
+def test_a_large_lstm_is_judged_by_the_rate_that_is_best_in_the_end(tmp_path):
+    write_curve(tmp_path, "xml", "associative-lstm-4", 0.5)
+    write_curve(tmp_path, "xml", "lstm-512", 1.0)
+    assert statement("7d").judge(tmp_path).verdict == "holds"
+    planned = curve("xml", "lstm-512")
+    lengthen(planned, tmp_path, 1e-2, lambda s: 5.0 if s <= planned.sweep_steps else 0.2, planned.steps)
+    assert read_curve(tmp_path, planned).rate == 1e-3
+    claim = statement("7d").judge(tmp_path)
+    assert claim.verdict == "fails"
+    assert claim.numbers["LSTM 512"] == "0.2 at rate 0.01"
+
+
 def write_starts(runs, costs):
     for task in START_TASKS:
         for copies in START_COPIES:
@@ -378,10 +427,7 @@ def test_no_start_serves_all_where_each_fails_on_some_task(tmp_path):
 
 def test_starts_with_a_seed_that_diverged_are_written(tmp_path):
     write_starts(tmp_path / "runs", (2.0, 1.9, 1.0, 1.1))
-    worst = curve("xml", "associative-lstm-1")
-    (worst.folder(tmp_path / "runs", 1e-3, 2) / DIVERGED).write_text("stopped\n")
-    log = worst.folder(tmp_path / "runs", 1e-3, 2) / "log.jsonl"
-    log.write_text("".join(log.read_text().splitlines(keepends=True)[:50]))
+    cut_short(curve("xml", "associative-lstm-1"), tmp_path / "runs", 1e-3, 2, 50)
     figures.draw("starts", tmp_path / "out", tmp_path / "runs")
     claims = read_claims(tmp_path / "out" / "claims.json")
     assert claims[1].numbers["Glorot keys, forget bias 0: at worst over the best"] == "diverged"
@@ -403,6 +449,9 @@ def test_what_diverges_is_neither_solved_nor_steady():
 
 def test_a_relapse_is_noticed():
     assert measures.has_relapsed(run_of([1.0] * 5 + [0.01] * 10 + [1.0] * 10))
+    assert measures.has_relapsed(
+        run_of([1.0] * 5 + [0.01] * 10 + [1.0] * 10 + [0.01] * 10)
+    )  # and learned it again
     assert not measures.has_relapsed(run_of([1.0] * 5 + [0.01] * 10))
     assert not measures.has_relapsed(run_of([1.0] * 20))
 

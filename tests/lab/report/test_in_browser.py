@@ -69,11 +69,12 @@ def legend(network):
     )
 
 
-def point_at_end(tab, path):
-    """Put the mouse on the last point of a curve, and give where that is."""
+def point_at(tab, path, share=1):
+    """Put the mouse on a curve where this ``share`` of its length is behind, and give where that is."""
     x, y = tab.run(
         f"(() => {{ {FIG6}.scrollIntoView({{block: 'center'}}); const p = {path}; const s = p.ownerSVGElement;"
-        "const q = p.getPointAtLength(p.getTotalLength()).matrixTransform(s.getScreenCTM()); return [q.x, q.y]; })()"
+        f"const q = p.getPointAtLength({share} * p.getTotalLength()).matrixTransform(s.getScreenCTM());"
+        "return [q.x, q.y]; })()"
     )
     tab.mouse(x, y)
     return x, y
@@ -151,7 +152,7 @@ def test_pointing_shows_run_place_and_value(tab, report):
     for network in (LSTM, ONE):  # leave the Associative LSTM with 4 copies alone
         tab.click(legend(network))
     path = f"{FIG6}.querySelectorAll('g[data-series] path.single')[1]"
-    x, y = point_at_end(tab, path)
+    x, y = point_at(tab, path)
     assert tab.run(f"{tip}.hidden") is False
     line = json.loads(tab.run("document.getElementById('data').textContent"))["lines"][
         "xml/associative-lstm-4/lr0.003-seed1"
@@ -182,12 +183,15 @@ def test_the_mean_leaves_out_a_seed_that_diverged(browser, tmp_path):
     write_run(folder, config, logged=30, level=50.0, diverged="stopped at step 3001: not finite")
     write_report(tmp_path / "runs", RESULTS, tmp_path / "report.html")
     browser.open(tmp_path / "report.html")
-    point_at_end(browser, f"{FIG6}.querySelector('g[data-series] path.mean')")
-    shown = browser.run(f"[...{FIG6}.querySelector('.tip').children].map((e) => e.textContent)")
     lines = json.loads(browser.run("document.getElementById('data').textContent"))["lines"]
-    last = [lines[f"xml/lstm-128/lr0.003-seed{seed}"]["y"]["cost"][-5:] for seed in (0, 1)]
-    assert shown[1:3] == ["mean of 2 seeds", "minibatch 20,000, 80.5 s"]
-    assert float(re.match(r"([\d.]+) bits", shown[3])[1]) == pytest.approx(sum(map(sum, last)) / 10, rel=1e-3)
+    costs = [lines[f"xml/lstm-128/lr0.003-seed{seed}"]["y"]["cost"] for seed in (0, 1)]
+    ends = (0, "minibatch 500, 2.5 s", slice(0, 5)), (1, "minibatch 20,000, 80.5 s", slice(-5, None))
+    for share, place, part in ends:
+        point_at(browser, f"{FIG6}.querySelector('g[data-series] path.mean')", share)
+        shown = browser.run(f"[...{FIG6}.querySelector('.tip').children].map((e) => e.textContent)")
+        assert shown[1:3] == ["mean of 2 seeds", place]
+        expected = sum(sum(cost[part]) for cost in costs) / 10
+        assert float(re.match(r"([\d.]+) bits", shown[3])[1]) == pytest.approx(expected, rel=1e-3)
 
 
 def test_arrow_keys_walk_along_a_curve(tab):

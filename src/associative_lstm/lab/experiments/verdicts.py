@@ -22,7 +22,7 @@ def _order(folder: Path) -> tuple[int, int, str]:
 def verdict_table(results: Path, names: Iterable[str] | None = None) -> str:
     """A Markdown table of verdict, claim and where its evidence is, of all experiments or those with ``names``.
 
-    Below it, what was measured of every claim that does not hold.
+    Below it, what was measured: of every claim that does not hold, and folded away of those that do.
     """
     found = [
         (claim, f"[{name}]({results.name}/{name})")
@@ -32,7 +32,16 @@ def verdict_table(results: Path, names: Iterable[str] | None = None) -> str:
     ]
     found.sort(key=lambda pair: in_order(pair[0].key))
     rows = [(claim.key, f"**{claim.verdict}**", claim.sentence, place) for claim, place in found]
-    others = [
-        f"- {claim.key} {claim.verdict}: {claim.measured}." for claim, _ in found if claim.verdict != "holds"
+    numbers = [(claim.verdict, f"- {claim.key} {claim.verdict}: {claim.measured}.") for claim, _ in found]
+    others = [line for verdict, line in numbers if verdict != "holds"]
+    holds = [line for verdict, line in numbers if verdict == "holds"]
+    folded = [
+        "",
+        "<details><summary>The numbers of the claims that hold</summary>",
+        "",
+        *holds,
+        "",
+        "</details>",
     ]
-    return "\n".join((markdown_table(("", "verdict", "claim", "evidence"), rows), "", *others))
+    table = markdown_table(("", "verdict", "claim", "evidence"), rows)
+    return "\n".join((table, "", *others, *(folded if holds else [])))

@@ -21,7 +21,7 @@ from associative_lstm.lab.experiments.learning.measures import (
     sooner,
     whole_cost,
 )
-from associative_lstm.lab.experiments.learning.runs import CurveRuns
+from associative_lstm.lab.experiments.learning.runs import CurveRuns, Run
 
 Numbers = dict[str, float | str]
 Found = Mapping[tuple[str, str], CurveRuns]
@@ -41,6 +41,11 @@ def _costs(c: CurveRuns, until: int, measure: Callable[..., float] = final_cost)
 
 def _times(c: CurveRuns) -> list[float]:
     return [solved_at(run) for run in c.runs]
+
+
+def _ends(c: CurveRuns) -> list[int]:
+    """How long the runs tell whether the task is solved: a run that diverged no longer than it went."""
+    return [run.steps if run.diverged else c.curve.steps for run in c.runs]
 
 
 def spread(values: Sequence[float], infinite: str = "never") -> str:
@@ -70,6 +75,13 @@ def _solving(c: CurveRuns) -> str:
     }
     notes = [f"{count} of {len(c.runs)} {what}" for what, count in counts.items() if count]
     return spread(_times(c)) + (f" ({', '.join(notes)})" if notes else "")
+
+
+def _final(runs: Sequence[Run], until: int) -> str:
+    """The final costs of the seeds, and how many of them were still falling."""
+    falling = sum(measures.is_falling(run, until) for run in runs)
+    ends = f", {falling} of {len(runs)} still falling" if falling else ""
+    return f"{spread([final_cost(run, until) for run in runs], 'diverged')}{ends}"
 
 
 def _times_as_long(left: CurveRuns, right: CurveRuns) -> Numbers:
@@ -111,7 +123,7 @@ def compare(
 
 
 def solve(*needs: tuple[str, str]) -> Decide:
-    """All runs of the curves solve their task; undecided if those that have not were still getting better."""
+    """All runs of the curves solve their task; undecided if the others diverged or were still getting better."""
 
     def decide(found: Found) -> tuple[bool | None, Numbers]:
         verdicts: list[bool | None] = []
@@ -119,11 +131,11 @@ def solve(*needs: tuple[str, str]) -> Decide:
         for need in needs:
             c = found[need]
             unsolved = [run for run in c.runs if not np.isfinite(solved_at(run))]
-            falling = all(measures.is_falling(run, c.curve.steps) for run in unsolved)
-            verdicts.append(not unsolved or (None if falling else False))
+            open_ends = all(run.diverged or measures.is_falling(run, c.curve.steps) for run in unsolved)
+            verdicts.append(not unsolved or (None if open_ends else False))
             name = f"{need[0]}, {c.curve.network.label}"
             numbers[f"{name}: solved at minibatch"] = _solving(c)
-            numbers[f"{name}: final cost"] = spread(_costs(c, c.curve.steps), "diverged")
+            numbers[f"{name}: final cost"] = _final(c.runs, c.curve.steps)
         return both(*verdicts), numbers
 
     return decide
@@ -140,7 +152,7 @@ def solve_sooner(first: Sequence[str], second: Sequence[str], factor: float = 1.
         for a, b in itertools.product(first, second):
             numbers |= _times_as_long(curves[a], curves[b])
         verdicts = [
-            sooner(_times(curves[a]), _times(curves[b]), curves[a].curve.steps, curves[b].curve.steps, factor)
+            sooner(_times(curves[a]), _times(curves[b]), min(_ends(curves[a])), min(_ends(curves[b])), factor)
             for a, b in itertools.product(first, second)
         ]
         return both(*verdicts), numbers
@@ -158,7 +170,7 @@ def _later(
     before, after = _times(first), _times(second)
     if not np.isfinite(before).all():
         return None, "not to be told: the first is unsolved"
-    times = float(np.mean(np.minimum(after, second.curve.steps)) / np.mean(before))
+    times = float(np.mean(np.minimum(after, _ends(second))) / np.mean(before))
     if np.isfinite(after).all():
         return at_least <= times <= at_most, times
     at_any_rate = times >= at_least and at_most == np.inf
@@ -241,7 +253,10 @@ GAPS = {"xml": "associative-lstm-4", "assignment": "associative-lstm-4", "arithm
 
 
 def gap(task: str, *lstms: str) -> Decide:
-    """On an online task all the tuned LSTMs stay behind; how far, and which were still getting better."""
+    """On an online task all the tuned LSTMs stay behind; how far, and which were still getting better.
+
+    A network whose sweep was shorter than its curve is judged by the whole run that ends lowest, whatever its rate.
+    """
 
     def decide(found: Found) -> tuple[bool | None, Numbers]:
         verdicts: list[bool | None] = []
@@ -249,12 +264,13 @@ def gap(task: str, *lstms: str) -> Decide:
         for lstm in lstms:
             first, second = found[task, GAPS[task]], found[task, lstm]
             until = _until(first, second)
-            a, b = _costs(first, until), _costs(second, until)
+            runs = second.runs
+            if second.curve.sweep_steps < until:
+                runs = [min(second.sweep.values(), key=lambda run: final_cost(run, until))]
+            a, b = ([final_cost(run, until) for run in seeds] for seeds in (first.runs, runs))
             verdicts.append(beats(a, b))
-            for c, costs in ((first, a), (second, b)):
-                falling = sum(measures.is_falling(run, until) for run in c.runs)
-                ends = f", {falling} of {len(c.runs)} still falling" if falling else ""
-                text = f"{spread(costs, 'diverged')} at rate {c.rate:g}{ends}"
+            for c, seeds in ((first, first.runs), (second, runs)):
+                text = f"{_final(seeds, until)} at rate {seeds[0].config.learning_rate:g}"
                 numbers[c.curve.network.label] = text
             numbers[f"{second.curve.network.label} over the Associative LSTM"] = _ratio(a, b)
         return both(*verdicts), numbers

@@ -48,9 +48,9 @@ def solved_at(run: Run) -> float:
 
 
 def has_relapsed(run: Run) -> bool:
-    """Whether the run has solved its task, and at its end no longer does, by more than a factor of two."""
-    _, value = smoothed(run)
-    return bool(np.isfinite(solved_at(run)) and value[-1] > 2 * _threshold(run))
+    """Whether the run has solved its task and later, be it for a time, no longer did, by more than a factor of 2."""
+    step, value = smoothed(run)
+    return bool((value[step > solved_at(run)] > 2 * _threshold(run)).any())
 
 
 def _threshold(run: Run) -> float:
@@ -108,7 +108,7 @@ def beats(a: Sequence[float], b: Sequence[float], factor: float = 1.1) -> bool |
 def sooner(
     a: Sequence[float], b: Sequence[float], end_a: int, end_b: int, factor: float = 1.0
 ) -> bool | None:
-    """Whether every ``a`` solved its task ``factor`` times as soon as every ``b``; the runs have such ends.
+    """Whether every ``a`` solved its task ``factor`` times as soon as every ``b``; none of their runs ends before.
 
     >>> sooner([2e3], [5e3, 6e3], 20_000, 20_000, factor=2), sooner([5e3], [2e3], 20_000, 20_000)
     (True, False)
