@@ -2,6 +2,7 @@
 
 from typing import Any
 
+_STEP = "A training step is forward, backward and Adam (fused=True)."
 _RATIOS = "A ratio is the median over turns, in each of which both were called; milliseconds are medians too."
 
 
@@ -13,25 +14,27 @@ def markdown(results: dict[str, Any]) -> str:
     <BLANKLINE>
     Measured with torch 2.13.0.
     <BLANKLINE>
+    A training step is forward, backward and Adam (fused=True).
     A ratio is the median over turns, in each of which both were called; milliseconds are medians too.
     <BLANKLINE>
     """
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
-    lines = ["# Speed and memory", "", f"Measured with {versions}.", "", _RATIOS, ""]
+    lines = ["# Speed and memory", "", f"Measured with {versions}.", "", _STEP, _RATIOS, ""]
     for group in results.get("groups", []):
         what = f"{group['what']}, T {group['steps']}, B {group['batch']}, {group['threads']} thread(s)"
         lines += [f"## {group['title']}: {what}", ""]
         lines += _table(
-            ["network", "ms", "quartiles", f"speed / {group['against']}", "the paper's"],
+            ["network", "ms", "quartiles", f"{group['against']}, ms", "speed", "the paper's"],
             [
                 [
                     row["network"],
                     f"{row['milliseconds']:.2f}",
                     "{:.2f} to {:.2f}".format(*row["quartiles"]),
+                    f"{row['against']['milliseconds']:.2f}",
                     f"{row['speed']:.2f}",
                     "" if row["paper"] is None else f"{row['paper']:.2f}",
                 ]
-                for row in group["rows"]
+                for row in group["rows"][1:]
             ],
         )
     if "itself" in results:
