@@ -137,8 +137,10 @@ LONGER: Mapping[tuple[str, str], int] = MappingProxyType(
         ("copy", "lstm-128-forget-1"): 80_000,
         ("assignment", "associative-lstm-4"): 40_000,
         ("assignment", "associative-lstm-8"): 40_000,
+        **{("arithmetic", f"associative-lstm-{copies}"): 40_000 for copies in (1, 4, 8)},
+        **{("arithmetic", f"associative-lstm-3-heads-{copies}"): 40_000 for copies in (4, 8)},
         **{("xml", network): 40_000 for network in STEADY},
-        **{(task, network): 20_000 for network in STEADY for task in ("assignment", "arithmetic")},
+        **{("assignment", network): 20_000 for network in STEADY},
     }
 )
 """Minibatches of the curves that are longer than others of their figure, because a claim hung on their length."""
