@@ -495,6 +495,7 @@ def test_roughness_counts_rises():
     assert measures.roughness(relapse, 2000) == pytest.approx(1 / 3)  # one octave up, three down in all
     assert measures.roughness(relapse, 1000) == 0
     assert measures.progress(relapse, 1000) == pytest.approx(2)
+    assert measures.roughness(relapse, 2000, floor=2.0) == 0  # it has come down to 2 without a rise
     assert measures.roughness(run_of([1.0] * 20), 2000) == np.inf
 
 

@@ -242,6 +242,11 @@ def steadier(task: str) -> Decide:
             "Associative LSTM: roughness": spread(ours, "no progress"),
             "NTM: roughness": spread(ntm, "no progress"),
         }
+        reached = max(final_cost(run, until) for c in curves for run in c.runs)
+        if np.isfinite(reached):  # a lower curve has more to lose: the same, as far as both have come
+            for name, c in zip(("Associative LSTM", "NTM"), curves, strict=True):
+                down = [measures.roughness(run, until, reached) for run in c.runs]
+                numbers[f"{name}: roughness down to {reached:.3g} bits"] = spread(down, "no progress")
         if min(progress) < 1:
             return None, numbers | {"reason": "one of them has not halved its cost"}
         return beats(ours, ntm), numbers

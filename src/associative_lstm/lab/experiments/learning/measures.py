@@ -63,29 +63,29 @@ def is_falling(run: Run, until: int) -> bool:
     return final_cost(run, until) < 0.95 * before
 
 
-def progress(run: Run, until: int) -> float:
+def progress(run: Run, until: int, floor: float = 0.0) -> float:
     """How often the smoothed cost has been halved by minibatch ``until``; none in a run that diverged."""
-    return -float(_changes(run, until).sum()) if not run.diverged else 0.0
+    return -float(_changes(run, until, floor).sum()) if not run.diverged else 0.0
 
 
-def roughness(run: Run, until: int) -> float:
+def roughness(run: Run, until: int, floor: float = 0.0) -> float:
     """The rises of the smoothed curve, added up, over its net fall: 0 for a curve that only falls.
 
     Taken at every ``WINDOW`` minibatches, on the logarithm of the cost, so that a relapse late in training counts.
     Infinite for a run that diverged.
     """
-    change = _changes(run, until)
-    fall = progress(run, until)
+    change = _changes(run, until, floor)
+    fall = progress(run, until, floor)
     return float(change[change > 0].sum() / fall) if fall > 0 else float("inf")
 
 
-def _changes(run: Run, until: int) -> np.ndarray:
+def _changes(run: Run, until: int, floor: float) -> np.ndarray:
     """The changes of log2 of the smoothed cost from one ``WINDOW`` to the next.
 
-    Of a task that is solved nothing more is asked: costs below that do not count.
+    Of a task that is solved nothing more is asked: costs below that, or below ``floor``, do not count.
     """
     step, value = smoothed(run)
-    value = np.maximum(value[step <= until], _threshold(run))
+    value = np.maximum(value[step <= until], max(floor, _threshold(run)))
     return np.diff(np.log2(value[:: max(1, WINDOW // run.config.log_every)]))
 
 
