@@ -3,11 +3,12 @@
 import itertools
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from associative_lstm.lab.bench.timing import Timing
 from associative_lstm.lab.config import PRESETS, Config, complete, task_of
 from associative_lstm.lab.experiments.claims import Claim, Outcome, judge, write_claims
 from associative_lstm.lab.experiments.drawing import markdown_table
@@ -15,7 +16,7 @@ from associative_lstm.lab.files import write_atomically
 from associative_lstm.lab.model import build_model, count_parameters
 from associative_lstm.lab.trainer import Trainer, make_fabric
 
-ROUNDS = 5
+ROUNDS = 9
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ def run(
     seed: int = 0,
     advance: Callable[[], None] = lambda: None,
 ) -> Outcome:
-    """Count and time the networks of a table: ``steps`` training minibatches each, in each of five rounds.
+    """Count and time the networks of a table: ``steps`` training minibatches each, in each of nine rounds.
 
     Calls ``advance`` once per network and round. Writes the table as Markdown and JSON, and the verdicts.
     """
@@ -143,8 +144,8 @@ def measure(number: int, *, steps: int, seed: int, advance: Callable[[], None] =
     table = TABLES[number]
     configs = [_config(table, row, seed) for row in table.rows]
     parameters = [count_parameters(build_model(config, task_of(config))) for config in configs]
-    seconds = _seconds_per_minibatch(configs, steps, advance) if steps else [None] * len(configs)
-    first = seconds[0]
+    timings = _seconds_per_minibatch(configs, steps, advance) if steps else [None] * len(configs)
+    first = timings[0]
     return [
         Entry(
             network=row.network,
@@ -153,11 +154,11 @@ def measure(number: int, *, steps: int, seed: int, advance: Callable[[], None] =
             paper_parameters=row.paper_parameters,
             difference=row.paper_parameters - count,
             known=_known(config, row.paper_parameters - count),
-            speed=None if s is None or first is None else first / s,
+            speed=None if timing is None or first is None else first.over(timing),
             paper_speed=row.paper_speed,
-            seconds=s,
+            seconds=None if timing is None else timing.median,
         )
-        for row, config, count, s in zip(table.rows, configs, parameters, seconds, strict=True)
+        for row, config, count, timing in zip(table.rows, configs, parameters, timings, strict=True)
     ]
 
 
@@ -170,25 +171,24 @@ def _config(table: Table, row: Row, seed: int) -> Config:
 
 def _seconds_per_minibatch(
     configs: list[Config], steps: int, advance: Callable[[], None]
-) -> list[float | None]:
-    """Forward, backward and Adam on one core: the best of several rounds, in which the networks take turns.
+) -> Sequence[Timing | None]:
+    """Forward, backward and Adam on one core, in several rounds, in which the networks take turns.
 
-    Turns, because the machine's speed drifts; the best, because whatever else runs there only ever adds time; and the
-    thread's own time, because it may be kept waiting.
+    Turns, because the machine's speed drifts; and the thread's own time, because it may be kept waiting.
     """
     trainers = [Trainer(config, make_fabric()) for config in configs]
     for trainer in trainers:
         trainer.train_step()  # compiles what is to be compiled
         trainer.train_step()
-    best = [float("inf")] * len(trainers)
+    seconds: list[list[float]] = [[] for _ in trainers]
     for _ in range(ROUNDS):
-        for k, trainer in enumerate(trainers):
+        for trainer, own in zip(trainers, seconds, strict=True):
             started = time.thread_time()
             for _ in range(steps):
                 trainer.train_step()
-            best[k] = min(best[k], (time.thread_time() - started) / steps)
+            own.append((time.thread_time() - started) / steps)
             advance()
-    return list(best)
+    return [Timing(tuple(own)) for own in seconds]
 
 
 def _known(config: Config, difference: int) -> str:
