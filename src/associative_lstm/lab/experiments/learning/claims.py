@@ -49,8 +49,8 @@ CHANGED = (
     "The sweep goes one rate beyond its ends, and trains rates that are too close to call for longer. On the online "
     "tasks it is as long as the curve for networks of at most 200,000 parameters; it had been 5,000 minibatches.",
     "Runs were made longer where they could not decide: from 20,000 to 40,000 minibatches on copy (80,000 for the "
-    "LSTM with fixed length), on assignment with 4 and 8 copies, and on arithmetic with the Associative LSTM; where "
-    "claim 6 compares it to the NTM, from 10,000 to 40,000 on XML and to 20,000 on assignment.",
+    "LSTM with fixed length), on assignment with 4 and 8 copies, and on arithmetic with one head; where "
+    "claim 6 compares networks to the NTM, from 10,000 to 40,000 on XML and to 20,000 on assignment.",
 )
 """What was changed about claims and runs after the first runs, of XML, assignment and copy, had been seen."""
 

@@ -138,7 +138,6 @@ LONGER: Mapping[tuple[str, str], int] = MappingProxyType(
         ("assignment", "associative-lstm-4"): 40_000,
         ("assignment", "associative-lstm-8"): 40_000,
         **{("arithmetic", f"associative-lstm-{copies}"): 40_000 for copies in (1, 4, 8)},
-        **{("arithmetic", f"associative-lstm-3-heads-{copies}"): 40_000 for copies in (4, 8)},
         **{("xml", network): 40_000 for network in STEADY},
         **{("assignment", network): 20_000 for network in STEADY},
     }
