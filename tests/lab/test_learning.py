@@ -295,6 +295,14 @@ def test_an_lstm_that_diverges_early_is_not_slower(tmp_path):
     assert statement("1b").judge(tmp_path).verdict == "undecided"
 
 
+def test_an_lstm_that_solves_the_task_and_diverges_later_is_not_slower(tmp_path):
+    write_solving(tmp_path, "copy", "associative-lstm-1", 10_000)
+    write_solving(tmp_path, "copy", "lstm-128", 99_000, 5000, 99_000)
+    write_solving(tmp_path, "copy", "lstm-128-forget-1", 99_000)
+    cut_short(curve("copy", "lstm-128"), tmp_path, 1e-3, 1, 400)
+    assert statement("1b").judge(tmp_path).verdict == "undecided"
+
+
 def test_whether_a_task_is_solved_is_open_if_a_seed_diverged(tmp_path):
     for copies in (4, 8):
         write_curve(tmp_path, "assignment", f"associative-lstm-{copies}", 0.05)
@@ -400,6 +408,7 @@ def test_a_large_lstm_is_judged_by_the_rate_that_is_best_in_the_end(tmp_path):
     claim = statement("7d").judge(tmp_path)
     assert claim.verdict == "fails"
     assert claim.numbers["LSTM 512"] == "0.2 at rate 0.01"
+    assert "xml/lstm-512/lr0.01-seed0" in claim.runs
 
 
 def write_starts(runs, costs):

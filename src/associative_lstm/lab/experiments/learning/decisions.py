@@ -43,9 +43,8 @@ def _times(c: CurveRuns) -> list[float]:
     return [solved_at(run) for run in c.runs]
 
 
-def _ends(c: CurveRuns) -> list[int]:
-    """How long the runs tell whether the task is solved: a run that diverged no longer than it went."""
-    return [run.steps if run.diverged else c.curve.steps for run in c.runs]
+def _ends(c: CurveRuns) -> list[float]:
+    return [measures.told_until(run, c.curve.steps) for run in c.runs]
 
 
 def spread(values: Sequence[float], infinite: str = "never") -> str:

@@ -39,9 +39,19 @@ def smoothed(run: Run) -> tuple[np.ndarray, np.ndarray]:
 
 
 def solved_at(run: Run) -> float:
-    """The minibatch at which the run has solved its task; infinite if it has not."""
-    if run.diverged:
-        return float("inf")
+    """The minibatch at which the run has solved its task; infinite if it has not, or diverged later."""
+    return float("inf") if run.diverged else _below_at(run)
+
+
+def told_until(run: Run, steps: int) -> float:
+    """Up to which minibatch of ``steps`` an unsolved run tells that the task was not solved.
+
+    One that diverged, no longer than it went; and if it had solved the task before, until then.
+    """
+    return min(run.steps, _below_at(run)) if run.diverged else steps
+
+
+def _below_at(run: Run) -> float:
     step, value = smoothed(run)
     below = np.flatnonzero(value < _threshold(run))
     return float(step[below[0]]) if len(below) else float("inf")
@@ -106,7 +116,7 @@ def beats(a: Sequence[float], b: Sequence[float], factor: float = 1.1) -> bool |
 
 
 def sooner(
-    a: Sequence[float], b: Sequence[float], end_a: int, end_b: int, factor: float = 1.0
+    a: Sequence[float], b: Sequence[float], end_a: float, end_b: float, factor: float = 1.0
 ) -> bool | None:
     """Whether every ``a`` solved its task ``factor`` times as soon as every ``b``; none of their runs ends before.
 
