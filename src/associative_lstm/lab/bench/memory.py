@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
+from associative_lstm.lab.bench.timing import training_step
 from associative_lstm.nn import AssociativeLSTM
 
 
@@ -56,15 +57,9 @@ def step_memory(layer: AssociativeLSTM, x: Tensor) -> StepMemory:
     os.environ.setdefault(
         "KINETO_LOG_LEVEL", "99"
     )  # the recorder would write two lines to stderr at every use
-    optimizer = torch.optim.Adam(layer.parameters(), fused=True)
-
-    def step() -> None:
-        optimizer.zero_grad()
-        layer(x)[0].sum().backward()
-        optimizer.step()
-
+    step = training_step(layer, x)
     step()  # compiles, and makes the optimiser's own state
-    optimizer.zero_grad()
+    layer.zero_grad()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
         step()
     held = peak = 0
