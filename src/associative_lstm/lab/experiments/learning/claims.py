@@ -113,7 +113,7 @@ def _gap_statements() -> Iterable[Statement]:
         bias = (
             ", the LSTM with either forget bias"
             if len(lstms) > 1
-            else ", or the LSTM at another of which it has a whole run that ends lower"
+            else " (the LSTM at another, if a whole run with that ends lower)"
         )
         yield Statement(
             f"7{letter}",
