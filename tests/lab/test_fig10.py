@@ -29,17 +29,17 @@ def test_it_sweeps_trains_one_pass_tests_draws_and_judges(smoke):
     whole = fig10.one_pass(str(folder / "runs" / "text"), smoke=True)
     for network in fig10.NETWORKS:
         rates = sorted((folder / "runs" / "wikipedia" / network.name).iterdir())
-        assert [rate.name for rate in rates] == ["lr0.001-seed0", "lr0.003-seed0"]
+        assert {f"lr{rate}-seed0" for rate in (0.0003, 0.001, 0.003, 0.01)} <= {rate.name for rate in rates}
         lengths = sorted(read_log(rate)[-1]["step"] for rate in rates)
-        assert lengths[0] in (4, 8, 16, whole)  # close rates go on to twice the sweep, and again
-        assert lengths[1] == whole
+        assert set(lengths) <= {4, 8, 16, whole}  # close rates go on to twice the sweep, and again
+        assert lengths[-1] == whole
         long = next(rate for rate in rates if read_log(rate)[-1]["step"] == whole)
         assert len(read_tests(long)) >= 6
         assert read_config(long).layers == 3
         assert (folder / "out" / f"sample-{network.name}.txt").stat().st_size > 100
     assert all(path.stat().st_size for path in outcome.written)
     assert [claim.verdict == "undecided" for claim in outcome.claims] == [False, False]
-    assert read_claims(folder / "out" / "claims.json")[0].runs[0].startswith("wikipedia/lstm-3x256/lr0.00")
+    assert read_claims(folder / "out" / "claims.json")[0].runs[0].startswith("wikipedia/lstm-3x256/lr0.0")
     assert "1.67" in (folder / "out" / "README.md").read_text()
 
 
