@@ -4,6 +4,7 @@ import dataclasses
 import gzip
 import hashlib
 import json
+import shutil
 
 import pytest
 
@@ -71,9 +72,50 @@ def test_it_is_comparable_up_to_a_twentieth_of_a_bit_and_undecided_before_the_pa
     assert fig10.judge_curves(without, folder / "runs", whole)[0].numbers == {"not_yet_run": "lstm-3x256"}
 
 
+def test_the_cost_of_a_pass_is_that_of_its_last_test_and_of_no_other(smoke, tmp_path):
+    folder, _ = smoke
+    runs = shutil.copytree(folder / "runs", tmp_path / "runs")
+    curve = fig10.curves_of(str(folder / "runs" / "text"), smoke=True)[0]
+    [run] = read_curve(runs, curve).runs
+    *others, last = (run.folder / "test.jsonl").read_text().splitlines(keepends=True)
+    assert fig10.final_cost(read_curve(runs, curve), curve.steps) == json.loads(last)["cost"]
+    (run.folder / "test.jsonl").write_text("".join(others))
+    assert fig10.final_cost(read_curve(runs, curve), curve.steps) is None
+
+
+def test_a_network_that_diverged_is_not_awaited(smoke, tmp_path):
+    folder, _ = smoke
+    runs = shutil.copytree(folder / "runs", tmp_path / "runs")
+    curves = fig10.curves_of(str(folder / "runs" / "text"), smoke=True)
+    [run] = read_curve(runs, curves[1]).runs
+    log = (run.folder / "log.jsonl").read_text().splitlines(keepends=True)
+    (run.folder / "log.jsonl").write_text("".join(log[:-1]))
+    (run.folder / "diverged.txt").write_text("stopped at its last step: the cost is not finite\n")
+    claims = fig10.draw_and_judge(tmp_path / "out", runs, curves, curves[0].steps).claims
+    assert (claims[0].verdict, claims[0].numbers) == ("undecided", {"diverged": "associative-lstm-3x256-1"})
+    assert claims[1].verdict != "undecided"
+    assert "| diverged |" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_runs_on_another_text_are_refused_and_the_figure_stays(smoke, tmp_path):
+    folder, outcome = smoke
+    before = {path: path.read_bytes() for path in outcome.written}
+    text = tmp_path / "text"
+    text.write_bytes(b"another text " * 200)
+    for networks in ([], ["lstm-3x256"]):
+        with pytest.raises(RunError, match=rf"is a run on .*text, not on {text}: choose another --runs"):
+            fig10.run(folder / "out", folder / "runs", local(1), data=str(text), networks=networks)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_text_without_a_minibatch_is_one_sentence(tmp_path):
+    text = tmp_path / "text"
+    text.write_bytes(b"short " * 100)
+    with pytest.raises(ValueError, match="data: a minibatch reads 1,000 characters, there are 576 to train"):
+        fig10.run(tmp_path / "out", tmp_path / "runs", local(1), data=str(text))
+
+
 def test_every_network_is_treated_alike():
-    one, *others = (dataclasses.replace(n, values={}) for n in fig10.NETWORKS)
-    assert len({n.name for n in (one, *others)}) == 3
     for network in fig10.NETWORKS:
         assert network.values["hidden_size"] == 256
         assert network.values["layers"] == 3

@@ -7,7 +7,7 @@ import typer
 
 from associative_lstm.lab.commands.common import errors
 from associative_lstm.lab.commands.executing import Address, Cluster, Jobs, executing
-from associative_lstm.lab.commands.learning import Smoke, grid_line
+from associative_lstm.lab.commands.learning import OUT, RUNS, SMOKE, Smoke, grid_line, refuse_results
 
 
 def fig10(
@@ -39,14 +39,18 @@ def fig10(
     """
     from associative_lstm.lab.commands.reproduce import report
     from associative_lstm.lab.experiments import fig10 as experiment
-    from associative_lstm.lab.tasks.corpus import keep_enwik8
+    from associative_lstm.lab.tasks.corpus import find_corpus, keep_enwik8
 
     def say(message: str) -> None:
         errors.print(message, highlight=False, markup=False)
 
-    runs = runs or Path("runs/smoke" if smoke else "results/runs")
-    out = out or Path("runs/smoke/figures/fig10" if smoke else "results/fig10")
-    text = None if data is None or smoke else keep_enwik8(data, say)
+    runs = runs or (SMOKE if smoke else RUNS)
+    out = out or (SMOKE / "figures" if smoke else OUT) / "fig10"
+    if smoke:
+        refuse_results(runs, out)
+    text = None
+    if not smoke:
+        text = keep_enwik8(data or find_corpus(progress=say), say)
     with executing(jobs, cluster, address) as execute, grid_line("figure 10") as show:
         outcome = experiment.run(
             out, runs, execute, data=text, steps=steps, networks=network or [], smoke=smoke, show=show

@@ -78,9 +78,7 @@ def run_figures(
     prepare = figures.preparation(seed=seed, quick=smoke)
     if smoke:  # never among the results
         runs, out = (SMOKE / "runs" if runs == RUNS else runs), (SMOKE if out == OUT else out)
-        recorded = OUT.resolve()
-        if any(path.resolve() == recorded or recorded in path.resolve().parents for path in (runs, out)):
-            raise RunError(f"--smoke makes no results: choose folders outside {recorded}")
+        refuse_results(runs, out)
     label = names[0] if len(names) == 1 else "all figures"
     with executing(jobs, cluster, address) as execute, grid_line(label) as show:
         failed = figures.make(names, runs, execute, prepare, show)
@@ -89,6 +87,13 @@ def run_figures(
     if failed:
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         raise RunError(f"not all runs were made: {failed[0]}{more}; the same command goes on from there")
+
+
+def refuse_results(*folders: Path) -> None:
+    """What --smoke makes must not be among the recorded results."""
+    recorded = OUT.resolve()
+    if any(path.resolve() == recorded or recorded in path.resolve().parents for path in folders):
+        raise RunError(f"--smoke makes no results: choose folders outside {recorded}")
 
 
 @contextmanager

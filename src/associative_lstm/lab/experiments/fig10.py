@@ -17,14 +17,17 @@ from associative_lstm.lab.evaluation import load_trained, printable, write_text
 from associative_lstm.lab.experiments.claims import Claim, Outcome, judge, write_claims
 from associative_lstm.lab.experiments.drawing import markdown_table, save_figure, save_table, style
 from associative_lstm.lab.experiments.learning.curves import RATES, Curve, Network
-from associative_lstm.lab.experiments.learning.runs import DOUBLINGS, CurveRuns, make_runs, read_curve
+from associative_lstm.lab.experiments.learning.runs import CurveRuns, make_runs, read_curve
 from associative_lstm.lab.files import RunError, write_atomically
 from associative_lstm.lab.grid import Execute, Show
 from associative_lstm.lab.model import build_model, count_parameters
-from associative_lstm.lab.runlog import read_tests
+from associative_lstm.lab.runlog import read_config, read_tests
 from associative_lstm.lab.tasks import Wikipedia
 
-SWEEP_STEPS = 4000
+SWEEP_STEPS, CLOSE, DOUBLINGS = 4000, 1.1, 2
+"""A sweep is short beside a pass, and the LSTM begins with a plateau of up to 3,000 minibatches: so rates within 10 %
+of the best, not 2 %, go on to 8,000 minibatches, and then to 16,000, before one is chosen."""
+
 TESTS_PER_PASS = 6
 
 COMPARABLE = 0.05
@@ -89,32 +92,45 @@ def run(
     if unknown:
         known = ", ".join(curve.network.name for curve in curves)
         raise ValueError(f"network must be one of {known}, got {unknown[0]!r}")
+    _refuse_other_texts(runs, curves)
     chosen = [curve for curve in curves if not networks or curve.network.name in networks]
-    failed = make_runs(runs, chosen, execute, show)
-    outcome = draw_and_judge(out, runs, curves, one_pass(data, smoke=smoke))
-    if failed:
+    if failed := make_runs(runs, chosen, execute, show):
         raise RunError(f"{len(failed)} of the runs could not be made: {failed[0]}")
-    return outcome
+    return draw_and_judge(out, runs, curves, one_pass(data, smoke=smoke))
+
+
+def _refuse_other_texts(runs: Path, curves: Sequence[Curve]) -> None:
+    """Runs on different texts cannot be compared, and would overwrite each other's figure."""
+    for curve in curves:
+        asked = curve.network.values.get("data")
+        for path in sorted((runs / curve.task / curve.network.name).glob("*/config.toml")):
+            if (found := read_config(path.parent).data) != asked:
+                texts = f"{found or 'enwik8'}, not on {asked or 'enwik8'}"
+                raise RunError(f"{path.parent} is a run on {texts}: choose another --runs and --out")
 
 
 def curves_of(data: str | None, steps: int | None = None, *, smoke: bool = False) -> list[Curve]:
     """The three curves: ``steps`` minibatches long, or one pass."""
     whole = one_pass(data, smoke=smoke)
     length = steps or whole
-    values: dict[str, Any] = {"test_every": max(whole // TESTS_PER_PASS, 1)} | (_SMOKE if smoke else {})
+    values: dict[str, Any] = {"test_every": _test_every(whole)} | (_SMOKE if smoke else {})
     if data is not None:
         values["data"] = data
     sweep = min(4 if smoke else SWEEP_STEPS, length)
     return [
-        Curve("wikipedia", dataclasses.replace(n, values=dict(n.values) | values), length, sweep, (0,))
-        for n in NETWORKS
+        Curve("wikipedia", network, length, sweep, (0,), RATES, CLOSE, DOUBLINGS)
+        for network in (dataclasses.replace(n, values=dict(n.values) | values) for n in NETWORKS)
     ]
 
 
 def one_pass(data: str | None, *, smoke: bool = False) -> int:
     """The minibatches in which the training text is read once: 96,000 for enwik8."""
     window = _SMOKE["window"] if smoke else 100
-    return Wikipedia(data).length("train") // (Wikipedia.batch_size * window)
+    read = Wikipedia.batch_size * window
+    length = Wikipedia(data).length("train")
+    if length < read:
+        raise ValueError(f"data: a minibatch reads {read:,} characters, there are {length:,} to train on")
+    return length // read
 
 
 def draw_and_judge(out: Path, runs: Path, curves: Sequence[Curve], whole: int) -> Outcome:
@@ -137,11 +153,20 @@ def draw_and_judge(out: Path, runs: Path, curves: Sequence[Curve], whole: int) -
 
 
 def final_cost(found: CurveRuns, whole: int) -> float | None:
-    """The last cost on the test text within the first pass, if the network has been trained so long."""
+    """The cost on the test text at the end of the first pass (at the last test in it), if it has been measured."""
     if not found.runs or found.runs[0].steps < whole:
         return None
-    within = [test["cost"] for test in read_tests(found.runs[0].folder) if test["step"] <= whole]
-    return within[-1] if within else None
+    end = whole - whole % _test_every(whole)
+    return next((test["cost"] for test in read_tests(found.runs[0].folder) if test["step"] == end), None)
+
+
+def _test_every(whole: int) -> int:
+    return max(whole // TESTS_PER_PASS, 1)
+
+
+def diverged(found: CurveRuns) -> bool:
+    """Whether the network diverged with every rate, or with the best one later on."""
+    return found.always_diverged or any(run.diverged for run in found.runs)
 
 
 def judge_curves(found: Sequence[CurveRuns], runs: Path, whole: int) -> list[Claim]:
@@ -155,8 +180,10 @@ def judge_curves(found: Sequence[CurveRuns], runs: Path, whole: int) -> list[Cla
         numbers: dict[str, float | str] = {}
         verdict = None
         if costs[0] is None or costs[1] is None:
-            missing = [c.curve.network.name for c in (lstm, curve) if final_cost(c, whole) is None]
-            numbers["not_yet_run"] = ", ".join(missing)
+            both = [c for c in (lstm, curve) if final_cost(c, whole) is None]
+            for what, which in ("diverged", True), ("not_yet_run", False):
+                if names := [c.curve.network.name for c in both if diverged(c) == which]:
+                    numbers[what] = ", ".join(names)
         else:
             verdict = costs[1] <= costs[0] + COMPARABLE
             numbers = {"lstm": costs[0], "associative_lstm": costs[1], "difference": costs[1] - costs[0]}
@@ -233,7 +260,7 @@ def page(found: Sequence[CurveRuns], whole: int) -> str:
         parameters = count_parameters(build_model(config, task_of(config)))
         so_far = f"{curve.runs[0].steps:,}" if curve.runs else "0"
         rate = "" if curve.rate is None else f"{curve.rate:g}"
-        shown = "not yet" if cost is None else f"{cost:.3f}"
+        shown = f"{cost:.3f}" if cost is not None else "diverged" if diverged(curve) else "not yet"
         measured.append([curve.curve.network.label, f"{parameters:,}", rate, so_far, shown])
     table = markdown_table(
         ["network", "parameters", "learning rate", "minibatches", "after one pass"], measured
@@ -241,14 +268,16 @@ def page(found: Sequence[CurveRuns], whole: int) -> str:
     others = markdown_table(
         ["network", "from", "bits per character"], [[n, f, f"{c:.2f}"] for n, f, c in PUBLISHED]
     )
+    sweep = found[0].curve.sweep_steps
     return f"""# Figure 10: English Wikipedia
 
 Bits per character on the whole test text, the last 4 % of the file, every character predicted once with the state
 carried through. Three layers of 256, minibatches of 10, windows of 100, Adam, no dropout, one pass ({whole:,}
 minibatches), so that every character of the training text is seen once. The learning rate is the best of
-{", ".join(f"{rate:g}" for rate in RATES)} after {SWEEP_STEPS:,} minibatches,
-for every network alike. If the first or the last of them is best, the next one beyond is tried too; rates within 2 %
-of the best are trained on until they differ, for {SWEEP_STEPS * 2**DOUBLINGS:,} minibatches at most. One seed.
+{", ".join(f"{rate:g}" for rate in RATES)} after {sweep:,} minibatches,
+for every network alike. If the first or the last of them is best, the next one beyond is tried too; rates within 10 %
+of the best are trained twice as long and compared again, and once more, up to {sweep * 2**DOUBLINGS:,} minibatches.
+One seed.
 
 {table}
 
@@ -260,9 +289,9 @@ on the first 90 million characters and test on the last 5.
 {others}
 
 The networks of figure 10 are not meant to compete with these. The paper keeps them small to compare two architectures
-in reasonable time: less than two million parameters, where the others have from about 17 million to 277 million. They
-see the text once, the others several times, most of them with some regularisation. What the figure can show is the
-difference between its curves.
+in reasonable time: less than two million parameters, where the others have from more than 20 million to 277 million.
+They see the text once, the others several times, most of them with some regularisation. What the figure can show is
+the difference between its curves. Networks with several heads were left out, to have time for whole passes.
 """
 
 

@@ -86,7 +86,11 @@ NETWORKS: Mapping[str, Network] = MappingProxyType({network.name: network for ne
 
 @dataclass(frozen=True)
 class Curve:
-    """A network on a task: how long its sweep and its runs are, with which rates and seeds."""
+    """A network on a task: how long its sweep and its runs are, with which rates and seeds.
+
+    Rates whose cost is at most ``close`` times the best are trained twice as long and compared again, at most
+    ``doublings`` times.
+    """
 
     task: str
     network: Network
@@ -94,6 +98,8 @@ class Curve:
     sweep_steps: int
     seeds: tuple[int, ...]
     rates: tuple[float, ...] = RATES
+    close: float = 1.02
+    doublings: int = 3
 
     def config(self, rate: float, seed: int, steps: int) -> Config:
         """The configuration of one of its runs."""

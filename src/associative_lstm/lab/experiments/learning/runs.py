@@ -85,9 +85,6 @@ class CurveRuns:
 SHARE = 0.2
 """Rates are compared by the mean cost over this share of the minibatches, the last."""
 
-CLOSE, DOUBLINGS = 1.02, 3
-"""Rates within 2 % of the best are trained twice as long and compared again, at most so many times."""
-
 
 def read_curve(runs: Path, curve: Curve) -> CurveRuns:
     """What there is of a curve under the folder ``runs``; nothing need be finished."""
@@ -139,13 +136,13 @@ def _contest(c: CurveRuns) -> tuple[list[float], int]:
     """
     rates = [rate for rate in c.sweep if np.isfinite(c.sweep_cost(rate))]
     until = c.curve.sweep_steps
-    for doubling in range(DOUBLINGS + 1):
+    for doubling in range(c.curve.doublings + 1):
         until = min(c.curve.sweep_steps * 2**doubling, c.curve.steps)
         if not all(c.sweep[rate].diverged or c.sweep[rate].steps >= until for rate in rates):
             return rates, until
         costs = {rate: c.sweep[rate].last(SHARE, until=until) for rate in rates}
         rates = sorted(rates, key=costs.__getitem__)
-        close = [rate for rate in rates if costs[rate] <= CLOSE * costs[rates[0]]]
+        close = [rate for rate in rates if costs[rate] <= c.curve.close * costs[rates[0]]]
         if len(close) <= 1 or until == c.curve.steps:
             break
         rates = close
@@ -180,7 +177,8 @@ def make_runs(
     unique = list(dict.fromkeys(curves))
     failed: list[str] = []
     before: list[Job] = []
-    waves = sweep_jobs, beyond_jobs, *(contest_jobs,) * DOUBLINGS, seed_jobs
+    contests = max((curve.doublings for curve in unique), default=0)
+    waves = sweep_jobs, beyond_jobs, *(contest_jobs,) * contests, seed_jobs
     for wave in waves:  # each decided by the runs of the one before
         jobs = [job for curve in unique for job in wave(runs, curve)]
         later = [] if wave is seed_jobs else [config for curve in unique for config in _seeds_to_come(curve)]
