@@ -19,7 +19,7 @@ from associative_lstm.lab.experiments.learning.curves import FIGURES, curve
 from associative_lstm.lab.experiments.learning.figures import preparation
 from associative_lstm.lab.report.page import write_report
 from associative_lstm.lab.runlog import read_log
-from made_runs import sweep_run, write_run
+from made_runs import sweep_run, write_lines, write_run
 
 RESULTS = Path(__file__).parents[3] / "results"
 
@@ -165,6 +165,39 @@ def test_wikipedia_has_its_verdicts_and_texts(runs, tmp_path):
     assert not any("gone" in link for link in page.links)
     order = [page.text.index(f" {key} ") for key in ("8b", "10a")]
     assert order == sorted(order)
+
+
+def test_wikipedia_says_how_much_of_a_pass_is_done_and_which_rate_was_chosen(tmp_path):
+    """Three networks: one whose sweep alone is done, one chosen over a longer one, one that diverged."""
+    settings = {"task": "wikipedia", "model": "lstm", "hidden_size": 256, "layers": 3, "test_every": 2000}
+
+    def made(network, rate, steps, **options):
+        config = complete(settings | {"learning_rate": rate, "steps": steps})
+        folder = write_run(tmp_path / f"runs/wikipedia/{network}/lr{rate:g}-seed0", config, **options)
+        write_lines(folder / "test.jsonl", [{"step": 2000, "cost": 2.5, "symbols": 100}])
+        return folder.relative_to(tmp_path / "runs").as_posix()
+
+    for rate in (1e-3, 3e-3):
+        made("swept", rate, 4000)
+    chosen = made("chosen", 1e-3, 12_000)
+    made("chosen", 3e-3, 16_000)
+    lost = made("lost", 1e-3, 96_000, logged=60, diverged="stopped at step 6001: the cost is not finite")
+    folder = tmp_path / "results" / "fig10"
+    folder.mkdir(parents=True)
+    claim = replace(judge("Comparable.", "within 0.05", None), runs=[chosen, lost])
+    write_claims(folder / "claims.json", [claim], minibatches_of_a_pass=12_000)
+    page = make(tmp_path / "runs", tmp_path / "report.html", tmp_path / "results")
+    for state in ("4,000 of 12,000 minibatches", "finished", "diverged after 6,000 minibatches"):
+        assert state in page.text
+    assert "1 of 3 networks finished" in page.text
+    data = json.loads(page.data)
+    best = {
+        s["views"]["best"][0].split("/")[1]: s["label"] for s in data["plots"]["fig10-training"]["series"]
+    }
+    assert [name for name, label in best.items() if label.endswith("rate 0.001")] == ["chosen", "lost"]
+    assert "rate" not in best["swept"]
+    assert data["lines"][f"{lost}#test"]["diverged"]
+    assert not data["lines"][f"{chosen}#test"]["diverged"]
 
 
 def test_it_says_what_is_not_finished(page):

@@ -1,7 +1,8 @@
 """Figure 10, the Wikipedia text, where there are runs or results of it."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -36,33 +37,47 @@ def wikipedia_section(results: Path, runs: Runs, lines: dict[str, Json]) -> Iter
         text = path.read_text(encoding="utf-8", errors="replace")
         section.texts.append((f"What {path.stem.removeprefix('sample-')} writes", text))
     if networks:
-        section.panels = _panels(networks, runs, lines)
+        judged = {name for evidence in section.claims for name in evidence.claim.runs}
+        section.panels = _panels(networks, judged, _pass(folder), runs, lines)
     yield section
 
 
-def _panels(networks: dict[str, list[Run]], runs: Runs, lines: dict[str, Json]) -> list[Panel]:
+def _pass(folder: Path) -> int:
+    """The minibatches of a pass over the training text, as the figure's verdicts have it; 0 if there are none."""
+    try:
+        about = json.loads((folder / "claims.json").read_text(encoding="utf-8"))["about"]
+        return int(about["minibatches_of_a_pass"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+
+
+def _panels(
+    networks: dict[str, list[Run]], judged: Collection[str], whole: int, runs: Runs, lines: dict[str, Json]
+) -> list[Panel]:
     """The cost of the test text, and that of the training text."""
     test, training, rows = [], [], []
     for k, (name, its) in enumerate(networks.items()):
-        longest = max(its, key=lambda run: run.steps)  # the best rate's: the others end with the sweep
-        config = longest.config
-        label, look = label_of(config), _look(name, longest, k)
-        ids = [runs.name(run.folder) for run in its]
-        best = [
-            i for i, run in zip(ids, its, strict=True) if run.config.learning_rate == config.learning_rate
-        ]
-        for identifier, run in zip(ids, its, strict=True):
+        best = _best(its, judged, runs)
+        longest = max(best, key=lambda run: run.steps)
+        rate = longest.config.learning_rate if len({run.config.learning_rate for run in best}) == 1 else None
+        label, look = label_of(longest.config), _look(name, longest, k)
+        for run in its:
             if tested := read_tests(run.folder):
-                lines[f"{identifier}#test"] = _test_line(run, tested)
-        training.append(series(label, look, {"best": best, "sweep": ids}, config.learning_rate))
-        tests = [f"{i}#test" for i in best if f"{i}#test" in lines]
-        test.append(series(label, look, {"best": tests}, config.learning_rate))
-        done = longest.steps >= config.steps
-        state = "finished" if done else f"{longest.steps:,} of {config.steps:,} minibatches"
-        final = [test["cost"] for test in read_tests(longest.folder)][-1:] or [np.nan]
-        cost = f"{final[0]:.4g} on the test text" if np.isfinite(final[0]) else state
+                lines[f"{runs.name(run.folder)}#test"] = _test_line(run, tested)
+        chosen, ids = ([runs.name(run.folder) for run in some] for some in (best, its))
+        note = "" if rate is not None else "the best rate is not settled yet"
+        training.append(series(label, look, {"best": chosen, "sweep": ids}, rate, note))
+        tests = [f"{i}#test" for i in chosen if f"{i}#test" in lines]
+        test.append(series(label, look, {"best": tests}, rate, note))
+        steps_asked = whole or longest.config.steps
+        done = longest.steps >= steps_asked
+        state = "finished" if done else f"{longest.steps:,} of {steps_asked:,} minibatches"
+        if longest.diverged:
+            done, state = False, f"diverged after {longest.steps:,} minibatches"
+        cost = [f"{test['cost']:.4g} on the test text" for test in read_tests(longest.folder)][-1:]
+        final = ", ".join([*cost, *([] if done else [state])])
         seconds = f"{seconds_of(longest):,.0f}"
-        rows.append(NetworkRow(label, f"runs:{name}", state, done, [], cost, "", seconds))
+        rows.append(NetworkRow(label, f"runs:{name}", state, done, [], final, "", seconds))
     panels = []
     if any(s["views"]["best"] for s in test):
         plot = _wikipedia_plot("the whole test text", test, networks)
@@ -71,6 +86,12 @@ def _panels(networks: dict[str, list[Run]], runs: Runs, lines: dict[str, Json]) 
     plot = _wikipedia_plot("training", training, networks)
     panels.append(Panel("fig10-training", unit_of("wikipedia"), [], [] if panels else rows, plot))
     return panels
+
+
+def _best(its: Sequence[Run], judged: Collection[str], runs: Runs) -> list[Run]:
+    """The runs that the verdicts are about; if there are none yet, the longest ones."""
+    named = [run for run in its if runs.name(run.folder) in judged]
+    return named or [run for run in its if run.steps == max(other.steps for other in its)]
 
 
 def _wikipedia_plot(what: str, entries: Sequence[Json], networks: dict[str, list[Run]]) -> Json:
@@ -91,7 +112,7 @@ def _test_line(run: Run, tested: Sequence[Json]) -> Json:
         "x": {"minibatches": steps(step), "seconds": digits(seconds)},
         "y": {"cost": digits(test["cost"] for test in tested)},
         "window": 1,
-        "diverged": False,
+        "diverged": run.diverged is not None,
     }
 
 
