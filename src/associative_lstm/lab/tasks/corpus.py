@@ -9,9 +9,10 @@ import urllib.error
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 ENWIK8_URL = "http://mattmahoney.net/dc/enwik8.zip"
 ENWIK8_SHA256 = "2b49720ec4d78c3c9fabaee6e4179a5e997302b3a70029f30f2d582218c024a8"
@@ -63,46 +64,49 @@ def keep_enwik8(path: str | os.PathLike[str], progress: Progress = lambda messag
         if hashlib.file_digest(file, "sha256").hexdigest() != ENWIK8_SHA256:
             return str(Path(path).resolve())
     if not kept.is_file():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
-            copy = Path(shutil.copyfile(plain, Path(folder) / "enwik8"))
-            os.replace(copy, kept)
+        with plain.open("rb") as content:
+            _keep(content, kept)
     return None
 
 
 def _unpack(source: Path, kept: Path, sha256: str | None = None) -> None:
-    """Unpack ``source`` and move the result into place only when it is whole (and has the right hash)."""
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=kept.parent, prefix=f"{kept.name}.")
     try:
-        with os.fdopen(handle, "wb") as out:
-            if source.suffix == ".gz":
-                with gzip.open(source) as packed:
-                    digest = _copy(packed, out)
-            else:
-                with zipfile.ZipFile(source) as archive:
-                    names = archive.namelist()
-                    if len(names) != 1:
-                        raise ValueError(f"data: {str(source)!r} must hold one file, it holds {len(names)}")
-                    with archive.open(names[0]) as packed:
-                        digest = _copy(packed, out)
-            out.flush()
-            os.fsync(out.fileno())
-        if sha256 is not None and digest != sha256:
-            raise ValueError(f"data: the downloaded enwik8 has SHA-256 {digest}, expected {sha256}")
-        os.replace(temporary, kept)
+        with _packed(source) as content:
+            _keep(content, kept, sha256)
     except _UNREADABLE as error:
         raise ValueError(f"data: {str(source)!r} cannot be unpacked ({error})") from error
-    finally:
-        Path(temporary).unlink(missing_ok=True)
 
 
-def _copy(packed: IO[bytes] | gzip.GzipFile, out: IO[bytes]) -> str:
-    digest = hashlib.sha256()
-    while piece := packed.read(1 << 20):
-        digest.update(piece)
-        out.write(piece)
-    return digest.hexdigest()
+@contextmanager
+def _packed(source: Path) -> Iterator[IO[bytes]]:
+    """The content of a ``.gz``, or of the one file in a ``.zip``."""
+    if source.suffix == ".gz":
+        with gzip.open(source) as content:
+            yield cast("IO[bytes]", content)
+        return
+    with zipfile.ZipFile(source) as archive:
+        names = archive.namelist()
+        if len(names) != 1:
+            raise ValueError(f"data: {str(source)!r} must hold one file, it holds {len(names)}")
+        with archive.open(names[0]) as content:
+            yield content
+
+
+def _keep(content: IO[bytes], kept: Path, sha256: str | None = None) -> None:
+    """Copy ``content`` and move the copy to ``kept`` only when it is whole (and has the right hash)."""
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+        temporary, digest = Path(folder) / kept.name, hashlib.sha256()
+        with temporary.open("wb") as out:
+            while piece := content.read(1 << 20):
+                digest.update(piece)
+                out.write(piece)
+            out.flush()
+            os.fsync(out.fileno())
+        if sha256 is not None and digest.hexdigest() != sha256:
+            found = digest.hexdigest()
+            raise ValueError(f"data: the downloaded enwik8 has SHA-256 {found}, expected {sha256}")
+        os.replace(temporary, kept)
 
 
 def _download(kept: Path, progress: Progress) -> Path:
