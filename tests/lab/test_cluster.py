@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -125,18 +126,27 @@ def test_what_cannot_be_made_is_said_and_what_diverges_is_a_result(tmp_path, ray
         assert run_grid([busy], execute) == [f"{busy.folder}: {busy.folder} is in use by another process"]
 
 
-def test_a_folder_follows_another_through_every_state_in_which_a_run_can_be_stopped(tmp_path):
+def test_a_folder_follows_another_through_every_state_in_which_a_run_can_be_stopped(tmp_path, monkeypatch):
     """Without a cluster: what a worker yields, applied piece by piece, is always a run that can go on."""
-    config = complete(SETTINGS | {"steps": 400})
+    monkeypatch.setattr(cluster, "LOOK_EVERY", 0.05)
+    text = tmp_path / "text"
+    text.write_bytes(b"the cat sat on the mat. " * 500)
+    wikipedia = {"task": "wikipedia", "data": str(text), "test_every": 100}
+    config = complete(SETTINGS | wikipedia | {"steps": 400, "checkpoint_every": 50})
     copy = tmp_path / "copy"
     copy.mkdir()
     *pieces, outcome = train_elsewhere(config, "run", {})
     assert outcome is None
-    for changes in pieces:
+    assert len(pieces) > 2
+    for k, changes in enumerate(pieces):
         apply(changes, copy)
+        shutil.copytree(copy, tmp_path / f"stopped-{k}")
     train(config, tmp_path / "whole")
-    for name in ("log.jsonl", "model.safetensors", "config.toml"):
-        assert (copy / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    stopped = sorted(tmp_path.glob("stopped-*"))
+    for folder in {stopped[0], stopped[len(stopped) // 2], stopped[-2], copy}:
+        assert run_grid([Job(config, folder)], local(1)) == []
+        for name in ("log.jsonl", "test.jsonl", "model.safetensors", "config.toml"):
+            assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), (folder, name)
 
 
 def test_changes_are_growth_or_all_and_old_checkpoints_go(tmp_path):

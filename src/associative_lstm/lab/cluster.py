@@ -26,7 +26,7 @@ LOOK_EVERY = 0.5
 """Seconds between two looks of a worker at what has changed."""
 
 LOST_AT_MOST = 5
-"""Workers that a run may lose in a row without a step gained: then it is the run that takes them down."""
+"""Workers that a run may lose in a row without a checkpoint gained: with one more, it is the run that does it."""
 
 
 class Changes(NamedTuple):
@@ -52,9 +52,12 @@ def ray_cluster(
     if address is not None:
         _knock(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    local: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": 2**29}
+    options: dict[str, Any] = {"address": address}
+    if address is None:  # "local": otherwise Ray looks for a cluster that runs on this machine already
+        options = {"address": "local", "num_cpus": workers, "include_dashboard": False}
+        options["object_store_memory"] = 2**29
     try:
-        ray.init(log_to_driver=False, logging_level="error", **({"address": address} if address else local))
+        ray.init(log_to_driver=False, logging_level="error", **options)
     except (ConnectionError, ValueError, RuntimeError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise RunError(f"no Ray cluster at {address or 'this machine'}: {reason}") from error
