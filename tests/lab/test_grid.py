@@ -15,6 +15,7 @@ from associative_lstm.lab.config import complete
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.grid import DIVERGED, Job, is_finished, local, make_run, run_grid
 from associative_lstm.lab.runlog import hold, last_step, read_config
+from associative_lstm.lab.training import WEIGHTS
 from waiting import wait_for_lines
 
 TINY = {
@@ -72,6 +73,20 @@ def test_a_run_is_made_longer_as_if_it_had_never_ended(tmp_path):
     assert read_config(long.folder).steps == 40
     assert (long.folder / "log.jsonl").read_bytes() == (whole.folder / "log.jsonl").read_bytes()
     assert is_finished(short)  # the sweep's part of a longer run
+
+
+def test_weights_of_an_earlier_step_are_not_the_end_of_a_longer_run(tmp_path):
+    (short,) = jobs_in(tmp_path, 1)
+    make_run(short)
+    weights = (short.folder / WEIGHTS).read_bytes()
+    longer = Job(dataclasses.replace(short.config, steps=40), short.folder)
+    make_run(longer)
+    assert is_finished(longer)
+    (short.folder / WEIGHTS).write_bytes(weights)  # as if killed before the last export
+    assert not is_finished(longer)
+    make_run(longer)
+    assert (short.folder / WEIGHTS).read_bytes() != weights
+    assert is_finished(longer)
 
 
 def test_divergence_is_a_result(tmp_path):

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -58,9 +59,21 @@ def test_resume_is_exact_with_the_same_number_of_processes(folders, processes):
     folder = folders[processes]
     whole, halves = ((folder / name / "model.safetensors").read_bytes() for name in ("whole", "halves"))
     assert whole == halves
-    # A run cut in two has a line more in its log, at the cut; the others are the same.
+    # A run cut in two has a line more in its log, at the cut; those before it, and the last one, are the same.
     whole, halves = ((folder / name / "log.jsonl").read_text().splitlines() for name in ("whole", "halves"))
-    assert whole[0] == halves[0]
+    assert [whole[0], whole[-1]] == [halves[0], halves[-1]]
+
+
+def test_a_log_that_was_changed_sends_both_processes_back_to_the_checkpoint_before(folders, tmp_path):
+    folder = shutil.copytree(folders[1] / "whole", tmp_path / "run")
+    log = folder / "log.jsonl"
+    before = log.read_text().splitlines()
+    log.write_text("\n".join([before[0], before[1].replace("10", "11", 1), before[2]]) + "\n")
+    command = [sys.executable, *LAUNCHER, "-m", "associative_lstm.lab.cli", "resume", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("log.jsonl is not what was written); continuing from checkpoint-00000006") == 1
+    assert log.read_text().splitlines() == before
 
 
 def test_weights_and_permutations_are_the_same_in_every_process(folders):
@@ -144,6 +157,17 @@ def test_ctrl_c_stops_both_processes_after_the_same_step(tmp_path):
     step = load_checkpoint(checkpoint)["trainer"]["step"]
     assert errors.count(f"alstm: stopped after step {step}; continue with: torchrun --nproc-per-node 2") == 2
     assert "KeyboardInterrupt" not in errors
+
+
+def test_only_the_first_process_needs_the_folder(monkeypatch):
+    resumed = []
+    monkeypatch.setattr(training, "resume", lambda folder, steps: resumed.append((str(folder), steps)))
+    monkeypatch.setenv("RANK", "1")
+    assert cli.main(["resume", "on-another-machine", "--steps", "20"]) == 0
+    assert resumed == [("on-another-machine", 20)]
+    monkeypatch.setenv("RANK", "0")
+    assert cli.main(["resume", "on-another-machine"]) == 1
+    assert len(resumed) == 1
 
 
 def test_several_processes_are_told_to_name_their_folder(tmp_path, monkeypatch, capsys):

@@ -14,7 +14,7 @@ from associative_lstm.lab.checkpoint import find_checkpoints, load_checkpoint, s
 from associative_lstm.lab.config import complete, task_of
 from associative_lstm.lab.evaluation import cost_of_reading, load_trained
 from associative_lstm.lab.files import Interrupted
-from associative_lstm.lab.grid import Job, is_finished
+from associative_lstm.lab.grid import DIVERGED, Job, is_finished, make_run
 from associative_lstm.lab.runlog import read_log, read_tests
 from associative_lstm.lab.tasks.wikipedia import ReadThrough
 from associative_lstm.lab.trainer import Trainer
@@ -168,6 +168,16 @@ def test_ctrl_c_in_an_evaluation_stops_it_and_the_run_goes_on_with_it(tmp_path, 
     resume(tmp_path / "run")
     for name in ("log.jsonl", "test.jsonl"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_cost_that_is_not_finite_is_a_divergence(tmp_path, text, monkeypatch):
+    monkeypatch.setattr(training, "cost_of_reading", lambda *_: (math.nan, 10))
+    assert make_run(Job(config(text), tmp_path / "run")) is None
+    reason = (tmp_path / "run" / DIVERGED).read_text()
+    assert (
+        "stopped after step 10: the cost on the test text is not finite; the last good checkpoint" in reason
+    )
+    assert is_finished(Job(config(text), tmp_path / "run"))
 
 
 def test_a_run_is_done_when_its_last_evaluation_is(tmp_path, text, monkeypatch):

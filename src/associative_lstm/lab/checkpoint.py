@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
@@ -91,6 +92,15 @@ def export_weights(path: Path, weights: dict[str, Tensor], config: Config, step:
     write_atomically(
         path, save(tensors, {"run": run})
     )  # one entry: safetensors writes several in random order
+
+
+def exported_step(path: Path) -> int:
+    """The step after which weights were exported to ``path``; -1 if none were."""
+    try:
+        with safe_open(path, "pt") as file:
+            return int(json.loads(file.metadata()["run"])["step"])
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError):
+        return -1
 
 
 def _digest(data: bytes) -> str:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from associative_lstm.lab.checkpoint import find_checkpoints, step_of
+from associative_lstm.lab.checkpoint import exported_step, find_checkpoints, step_of
 from associative_lstm.lab.config import Config
 from associative_lstm.lab.files import Diverged, Interrupted, RunError, write_atomically
 from associative_lstm.lab.runlog import last_step, read_config
@@ -33,7 +33,8 @@ Execute = Callable[[Sequence[Job]], Iterable[str | None]]
 def is_finished(job: Job) -> bool:
     """Whether the log of the run has all its steps, or it has diverged; checkpoints need not be there any more.
 
-    If they are, so must be what comes after the last line of the log: a checkpoint of that step, and the weights.
+    If they are, so must be what comes after the last line of the log: a checkpoint of that step and its weights, or a
+    later checkpoint, of a run that has been made longer.
     """
     if (job.folder / DIVERGED).is_file():
         return True
@@ -42,7 +43,8 @@ def is_finished(job: Job) -> bool:
     checkpoints = find_checkpoints(job.folder)
     if not checkpoints:
         return True
-    return step_of(checkpoints[0]) >= job.config.steps and (job.folder / WEIGHTS).is_file()
+    last, steps = step_of(checkpoints[0]), job.config.steps
+    return last > steps or (last == steps and exported_step(job.folder / WEIGHTS) == steps)
 
 
 def make_run(job: Job) -> str | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from lightning_fabric import Fabric
 
 from associative_lstm.lab.checkpoint import (
     export_weights,
@@ -108,6 +109,7 @@ def _restore(trainer: Trainer, log: RunLog | None, say: Say) -> tuple[Path | Non
         path, content = fabric.broadcast(next(candidates, (None, {})))
         if path is None:
             break
+        reason = ""
         try:
             trainer.load(content["trainer"])
             seconds = float(content["seconds"])
@@ -116,9 +118,11 @@ def _restore(trainer: Trainer, log: RunLog | None, say: Say) -> tuple[Path | Non
         except RunError:
             raise
         except Exception as error:  # whatever a damaged or foreign checkpoint leads to
-            damaged[path] = (str(error).splitlines() or [""])[0] or type(error).__name__
+            reason = (str(error).splitlines() or [""])[0] or type(error).__name__
+        if _any(fabric, bool(reason)):
+            damaged[path] = reason or "another process cannot use it"
             continue
-        for bad, reason in damaged.items():
+        for bad, reason in damaged.items() if log is not None else ():
             say(f"{bad} is damaged ({reason}); continuing from {path.name}")
         return path, seconds
     if damaged:
@@ -145,7 +149,10 @@ def _loop(
         while True:
             if tested < trainer.step and _test_due(config, trainer.step):
                 begun = time.perf_counter()
-                record = _test(trainer, folder, interrupted, meter)
+                try:
+                    record = _test(trainer, folder, interrupted, meter)
+                except Diverged as error:
+                    raise Diverged(f"{error}; {_kept(last_good, folder)}") from error
                 if log is not None:
                     log.append_test(record)
                 tested = trainer.step
@@ -205,7 +212,7 @@ def _test(trainer: Trainer, folder: Path, interrupted: threading.Event, meter: "
         torch.distributed.all_reduce(sums)
     bits, symbols = sums.tolist()
     if not math.isfinite(bits):
-        raise RunError(f"stopped after step {trainer.step}: the cost on the test text is not finite")
+        raise Diverged(f"stopped after step {trainer.step}: the cost on the test text is not finite")
     return {"step": trainer.step, "cost": bits / symbols, "symbols": int(symbols)}
 
 
@@ -244,11 +251,16 @@ def _agreed(trainer: Trainer, interrupted: threading.Event) -> bool:
 
 def _asked(trainer: Trainer, interrupted: threading.Event) -> bool:
     """Whether this process, or any of several, has been asked to stop."""
-    if trainer.fabric.world_size == 1:
-        return interrupted.is_set()
-    asked = torch.tensor(int(interrupted.is_set()))
-    torch.distributed.all_reduce(asked, op=torch.distributed.ReduceOp.MAX)
-    return bool(asked)
+    return _any(trainer.fabric, interrupted.is_set())
+
+
+def _any(fabric: Fabric, here: bool) -> bool:
+    """Whether something is so in this process, or in any of several, which all must ask."""
+    if fabric.world_size == 1:
+        return here
+    anywhere = torch.tensor(int(here))
+    torch.distributed.all_reduce(anywhere, op=torch.distributed.ReduceOp.MAX)
+    return bool(anywhere)
 
 
 def _interruption(trainer: Trainer, folder: Path) -> Interrupted:

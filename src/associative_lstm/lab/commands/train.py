@@ -158,6 +158,9 @@ def resume(
     from associative_lstm.lab import training
     from associative_lstm.lab.runlog import read_config
 
+    if not _speaks():
+        training.resume(run, steps=steps)
+        return
     config = read_config(run)
     if seed is not None and seed != config.seed:
         raise ValueError(f"seed cannot be changed: the run has {config.seed}, got {seed}")
@@ -166,13 +169,18 @@ def resume(
     _finish(run)
 
 
+def _speaks() -> bool:
+    """Whether this is the first process: under torchrun it speaks for all, and it alone needs the run's folder."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 def _finish(folder: Path) -> None:
     """Draw the learning curve, and say how the run ended and where it is."""
     from associative_lstm.lab.plots import plot_runs
     from associative_lstm.lab.runlog import read_config, read_log
 
-    if os.environ.get("RANK", "0") != "0":
-        return  # under torchrun the first process speaks for all
+    if not _speaks():
+        return
     plot_runs([folder], folder / "curve.png")
     config, log = read_config(folder), read_log(folder)
     if log:
