@@ -24,9 +24,10 @@ from associative_lstm.lab.model import build_model, count_parameters
 from associative_lstm.lab.runlog import read_config, read_tests
 from associative_lstm.lab.tasks import Wikipedia
 
-SWEEP_STEPS, CLOSE, DOUBLINGS = 4000, 1.1, 2
-"""A sweep is short beside a pass, and the LSTM begins with a plateau of up to 3,000 minibatches: so rates within 10 %
-of the best, not 2 %, go on to 8,000 minibatches, and then to 16,000, before one is chosen."""
+SWEEP_STEPS, CLOSE, DOUBLINGS = 4000, 1.2, 2
+"""A sweep is short beside a pass, and the LSTM's begins with a plateau that ends after 500 to 3,000 minibatches,
+whatever the rate is worth later: so rates within 20 % of the best, not 2 %, go on to 8,000 minibatches, and then to
+16,000, before one is chosen."""
 
 TESTS_PER_PASS = 6
 
@@ -275,7 +276,7 @@ Bits per character on the whole test text, the last 4 % of the file, every chara
 carried through. Three layers of 256, minibatches of 10, windows of 100, Adam, no dropout, one pass ({whole:,}
 minibatches), so that every character of the training text is seen once. The learning rate is the best of
 {", ".join(f"{rate:g}" for rate in RATES)} after {sweep:,} minibatches,
-for every network alike. If the first or the last of them is best, the next one beyond is tried too; rates within 10 %
+for every network alike. If the first or the last of them is best, the next one beyond is tried too; rates within 20 %
 of the best are trained twice as long and compared again, and once more, up to {sweep * 2**DOUBLINGS:,} minibatches.
 One seed.
 
