@@ -1,11 +1,13 @@
 """The scripts that measure, in small: that they run and say what they should, not how fast anything is."""
 
 import importlib.util
+import json
 from pathlib import Path
 
 import pytest
 
-from associative_lstm.lab.experiments.learning.curves import curve, smoke
+from associative_lstm.lab.experiments import fig10
+from associative_lstm.lab.experiments.learning.curves import RATES, curve, smoke
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
@@ -33,3 +35,25 @@ def test_the_plan_adds_up_runs_of_a_curve():
     assert row["checkpoints"] == row["log_lines"] == 2 + 10 * 5
     assert row["checkpoint_bytes"] > 1000
     assert sum(row["run_hours"]) > 10 * row["whole_run_hours"] > 0
+
+
+def test_the_plan_on_the_page_is_the_one_that_was_computed():
+    plan = json.loads((FOLDER.parent / "results" / "scaling" / "plan.json").read_text())
+    page = (FOLDER.parent / "docs" / "scaling.md").read_text()
+    passes = [row for row in plan["rows"] if row["task"] == "wikipedia"]
+    minibatches = fig10.SWEEP_STEPS * (len(RATES) - 1) + 96_000 * plan["seeds"]
+    assert {row["checkpoints"] for row in passes} == {minibatches // 1000}
+    hours, chain = plan["processor_hours"], plan["longest_chain_hours"]
+    idle = 1 - hours / (plan["machines"] * plan["hours_on_machines_of_one_core_at_best"])
+    traffic = plan["checkpoint_traffic_gigabytes"]
+    for sentence in (
+        f"| {plan['runs']:,}, of {plan['curves']} networks and tasks |",
+        f"| {hours:.0f} hours; {10 * sum(row['whole_run_hours'] for row in passes):.0f} of them are the 30 passes",
+        f"| {chain:.1f} hours |",
+        f"the processors idle for {100 * idle:.0f} % of it |",
+        f"| {traffic:.0f} GB, nearly all of it checkpoints: {1e3 * traffic / chain / 3600:.0f} MB/s on average |",
+        f"| {plan['storage_with_two_checkpoints_gigabytes']:.0f} GB; the logs alone",
+        f"published, {plan['log_megabytes']:.0f} MB |",
+        f"So {hours / chain:.0f} machines with one core would be about as fast ({hours:.0f} / {chain:.1f})",
+    ):
+        assert sentence in page, sentence
