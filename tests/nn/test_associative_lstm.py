@@ -6,6 +6,7 @@ import inspect
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils.rnn import PackedSequence
 
 from associative_lstm import AssociativeLSTM, AssociativeLSTMCell
 from associative_lstm import functional as F
@@ -340,6 +341,9 @@ def test_moves_through_the_meta_device():
     assert output.is_meta
     assert output.shape == (T, B, N)
     assert (h_n.shape, c_n.shape) == ((1, B, N), (1, B, 2, N))
+    x = torch.empty(T, B, INPUT, device="meta")
+    packed, _ = layer(PackedSequence(x.flatten(0, 1), torch.full((T,), B)))  # whose lengths are on the CPU
+    assert packed.data.is_meta
     source = AssociativeLSTM(INPUT, N, num_copies=2)
     layer = layer.to_empty(device="cpu")
     layer.load_state_dict(source.state_dict())

@@ -74,6 +74,7 @@ def sequence(
     ``(T, B, heads * N)``, h_n and c_n like h_0 and c_0, and all cells ``(T, B, copies, N)``.
     """
     h, c = h_0, c_0
+    lengths = None if lengths is None else lengths.to(x.device)  # those of a pack are on the CPU always
     z_x = torch.nn.functional.linear(x, weight_ih, bias)
     outputs, cells = [], []
     steps = range(x.shape[0])
