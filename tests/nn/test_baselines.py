@@ -57,6 +57,14 @@ def test_a_sequence_can_be_split_anywhere(name, T, B, data):
 
 
 @each_network
+def test_shapes_without_numbers(name):
+    output, state = make(name, device="meta", dtype=torch.float32)(torch.empty(4, 2, 5, device="meta"))
+    assert output.is_meta
+    assert output.shape[:2] == (4, 2)
+    assert all(part.is_meta for part in parts(state))
+
+
+@each_network
 def test_shapes_and_attributes(name):
     net = make(name)
     output, _ = net(torch.randn(4, 3, 5, dtype=torch.float64))

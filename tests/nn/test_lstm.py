@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from associative_lstm.nn import LSTM
@@ -55,6 +56,11 @@ def test_forget_bias_is_where_the_forget_gate_starts():
     net = LSTM(5, 7, num_layers=2, forget_bias=1.5)
     for bias in (net.bias_l0, net.bias_l1):
         assert bias.tolist() == [0.0] * 7 + [1.5] * 7 + [0.0] * 14
+
+
+def test_a_forget_bias_that_is_no_number_is_refused():
+    with pytest.raises(ValueError, match="forget_bias: expected a finite number, got nan"):
+        LSTM(5, 7, forget_bias=float("nan"))
 
 
 def test_every_gate_is_glorot_uniform():

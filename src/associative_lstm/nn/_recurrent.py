@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from associative_lstm.nn.base import check_input, check_positive_int, check_state
+from associative_lstm.nn.base import check_input, check_positive_int, check_state, float_precision
 
 
 class RecurrentNetwork(torch.nn.Module):
@@ -62,17 +62,13 @@ class RecurrentNetwork(torch.nn.Module):
 
     def forward(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
         self._check_input(x)
-        device = x.device.type
-        if torch.is_autocast_enabled(
-            device
-        ):  # a recurrence adds up its rounding errors: compute as the weights are
-            with torch.autocast(device, enabled=False):
-                return self.forward(x.to(next(self.parameters()).dtype), state)
+        x = x.to(next(self.parameters()).dtype)
         if self.batch_first:
             x = x.transpose(0, 1)
         batch_size = x.shape[1]
         parts = self._initial_parts(batch_size) if state is None else self._check_state(state, batch_size)
-        output, parts = self._sequence(x, parts)
+        with float_precision(x):
+            output, parts = self._sequence(x, parts)
         return output.transpose(0, 1) if self.batch_first else output, self._state(parts)
 
     def _check_input(self, x: Tensor) -> None:
@@ -81,8 +77,6 @@ class RecurrentNetwork(torch.nn.Module):
             raise TypeError(f"x: expected a tensor of shape {layout}, got {type(x).__name__}")
         if x.dim() != 3:
             raise ValueError(f"x: expected shape {layout}, got {tuple(x.shape)}")
-        if 0 in x.shape[:2]:
-            raise ValueError(f"x: expected at least one time step and one sequence, got {tuple(x.shape)}")
         check_input(x, self.input_size, next(self.parameters()))
 
     def _check_state(self, state: Any, batch_size: int) -> list[Tensor]:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from associative_lstm.nn._recurrent import RecurrentNetwork
-from associative_lstm.nn.base import check_positive_int
+from associative_lstm.nn.base import check_number, check_positive_int
 
 
 class LSTM(RecurrentNetwork):
@@ -60,6 +60,7 @@ class LSTM(RecurrentNetwork):
     ) -> None:
         super().__init__(input_size, hidden_size, hidden_size, batch_first=batch_first)
         check_positive_int("num_layers", num_layers)
+        check_number("forget_bias", forget_bias)
         self.num_layers = num_layers
         self.forget_bias = forget_bias
         factory: dict[str, Any] = {"device": device, "dtype": dtype}
