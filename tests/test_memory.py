@@ -127,8 +127,11 @@ def test_state_dict_restores_traces_permutations_and_the_number_of_copies() -> N
     assert other.read(keys).equal(memory.read(keys))
     assert copy.deepcopy(memory).read(keys).equal(memory.read(keys))
     assert memory.to(torch.float32).read(keys.float()).dtype == torch.float32
+    small, its_keys, _ = filled(3, 4, size=32)
+    before = small.read(its_keys)
     with pytest.raises(RuntimeError, match="size mismatch"):
-        HolographicMemory(32, 4).load_state_dict(memory.state_dict())
+        small.load_state_dict(memory.state_dict())
+    assert small.read(its_keys).equal(before)
 
 
 def test_permutations_are_reproducible_and_differ_between_copies() -> None:

@@ -369,7 +369,9 @@ class HolographicMemory(nn.Module):
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         # The number of copies is part of the state, so buffers take the saved one before they are filled.
         saved = state_dict.get(prefix + "born")
-        if saved is not None and saved.shape != self.born.shape:
+        traces = state_dict.get(prefix + "traces")
+        fits = traces is not None and traces.shape[-1] == self.size and traces.shape[:-2] == self.batch_shape
+        if saved is not None and saved.shape != self.born.shape and fits:
             copies = len(saved)
             self.traces = self.traces.new_zeros(*self.batch_shape, copies, self.size)
             self.permutations = self.permutations.new_zeros(copies, self.size // 2)
