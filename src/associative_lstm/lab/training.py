@@ -62,7 +62,7 @@ def train(config: Config, folder: str | Path, *, show: Show | None = None) -> Pa
     [10, 20]
     """
     fabric = make_fabric()
-    with _without_denormals():
+    with _own_settings():
         trainer = Trainer(config, fabric)  # before the folder: what cannot be trained leaves nothing behind
         with RunLog(folder, config) if fabric.is_global_zero else nullcontext() as log:
             if log is not None:
@@ -79,7 +79,7 @@ def resume(
     ``steps`` makes the run longer. A damaged checkpoint is named through ``say``.
     """
     fabric = make_fabric()
-    with _without_denormals(), RunLog(folder) if fabric.is_global_zero else nullcontext() as log:
+    with _own_settings(), RunLog(folder) if fabric.is_global_zero else nullcontext() as log:
         config = fabric.broadcast(log.config if log is not None else None)
         assert config is not None
         if steps is not None and steps < config.steps:
@@ -294,18 +294,21 @@ def _interruptible(processes: int = 1) -> Iterator[threading.Event]:
 
 
 @contextmanager
-def _without_denormals() -> Iterator[None]:
-    """Take numbers below 1e-38 for zero: processors are a hundred times slower with them than with others.
+def _own_settings() -> Iterator[None]:
+    """Take numbers below 1e-38 for zero, and put this and the number of threads back in the end.
 
-    They come up in gradients that vanish over time or through layers. A thread inherits the setting of the one that
-    starts it: whatever computes for a run comes after this, so that all its threads agree, also after a resume.
+    Processors are a hundred times slower with such numbers than with others, and they come up in gradients that
+    vanish over time or through layers. A thread inherits the setting of the one that starts it: whatever computes for
+    a run comes after this, so that all its threads agree, also after a resume.
     """
+    threads = torch.get_num_threads()
     before = float(torch.full((), 1e-38) / 10) == 0.0  # PyTorch has no other way to ask
     torch.set_flush_denormal(True)
     try:
         yield
     finally:
         torch.set_flush_denormal(before)
+        torch.set_num_threads(threads)
 
 
 class _Meter:
