@@ -352,6 +352,11 @@ def test_a_task_of_ones_own_is_checked():
         def marks(self, text):
             return " " * len(text)
 
+    class Foreign(Loud):
+        vocabulary = "aλ"
+
+    with pytest.raises(ValueError, match="vocabulary: 'λ' is beyond Latin-1"):
+        Foreign()
     with pytest.raises(ValueError, match="character 'ß' is not in its vocabulary"):
         Loud().stream(1, seed=0)
     Loud.said = "a"

@@ -53,6 +53,8 @@ class OnlineTask(Task):
             raise ValueError(f"window must be at least 1 symbol, got {window}")
         self.window = window
         self.input_size = self.output_size = len(self.vocabulary)
+        if strange := [character for character in self.vocabulary if ord(character) > 255]:
+            raise ValueError(f"vocabulary: {strange[0]!r} is beyond Latin-1, which an online task can use")
         self._code = np.full(256, 255, dtype=np.uint8)
         for k, character in enumerate(self.vocabulary):
             self._code[ord(character)] = k
