@@ -222,5 +222,5 @@ def test_an_address_where_nobody_answers_is_one_sentence_at_once(prefix):
 
 def test_without_ray_there_is_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ValueError, match=r"needs Ray: pip install 'associative-lstm\[cluster\]'"):
+    with pytest.raises(ValueError, match=r"needs Ray: pip install '\.\[cluster\]'"):
         cluster.ray_cluster().__enter__()

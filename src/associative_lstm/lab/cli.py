@@ -5,7 +5,10 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-import typer
+try:
+    import typer
+except ImportError:
+    sys.exit("alstm: the lab is not installed: pip install -e '.[lab]' in the project's folder")
 
 from associative_lstm.lab.commands import (
     bench,

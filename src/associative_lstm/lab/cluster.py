@@ -48,7 +48,9 @@ def ray_cluster(
     try:
         import ray
     except ImportError as error:
-        raise ValueError("--cluster ray needs Ray: pip install 'associative-lstm[cluster]'") from error
+        raise ValueError(
+            "--cluster ray needs Ray: pip install '.[cluster]' in the project's folder"
+        ) from error
     if address is not None:
         _knock(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

@@ -20,7 +20,7 @@ def capacity(
 ) -> None:
     """Find the copies that a memory needs, their cost, and the error measured with them.
 
-    Example: alstm capacity --items 1000 --size 100000 --error 0.05
+    Example: alstm capacity --items 100 --size 10000 --error 0.5
     """
     from associative_lstm.lab.capacity import plan, size_needed, tried_chunks, try_out
 
