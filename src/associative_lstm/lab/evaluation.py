@@ -30,17 +30,20 @@ class Trained(NamedTuple):
     step: int
 
 
-def load_trained(run: str | Path, *, symbols_only: bool = False) -> Trained:
+def load_trained(
+    run: str | Path, *, symbols_only: bool = False, progress: Callable[[str], None] = lambda message: None
+) -> Trained:
     """The network of a run, as its last good checkpoint has it (the run may be going on), or of exported weights.
 
     Args:
         run: the run's folder, or a ``model.safetensors``.
         symbols_only: do without Wikipedia's text, which is not needed to write.
+        progress: hears of that text's download.
     """
     if Path(run).is_file():
-        return _load_exported(Path(run), symbols_only)
+        return _load_exported(Path(run), symbols_only, progress)
     config = read_config(run)
-    task = task_of(config, symbols_only=symbols_only)
+    task = task_of(config, progress, symbols_only=symbols_only)
     model = build_model(config, task)
     damaged: dict[Path, str] = {}
     for path, content in usable_checkpoints(Path(run), damaged):
@@ -57,20 +60,19 @@ def load_trained(run: str | Path, *, symbols_only: bool = False) -> Trained:
     raise RunError(f"{run} has no checkpoint yet")
 
 
-def _load_exported(path: Path, symbols_only: bool) -> Trained:
+def _load_exported(path: Path, symbols_only: bool, progress: Callable[[str], None]) -> Trained:
     try:
         with safe_open(path, "pt") as file:
             described = json.loads(file.metadata()["run"])
             names = file.keys()
             weights = {name: file.get_tensor(name) for name in names}
         config, step = complete(described["config"]), int(described["step"])
-        task = task_of(config, symbols_only=symbols_only)
-        model = build_model(config, task)
+        model = build_model(config, task_of(config, symbols_only=True))
         load_weights(model, weights)
     except Exception as error:  # whatever a foreign file leads to
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise RunError(f"{path} is not a file of weights that a run has written ({reason})") from error
-    return Trained(config, task, model.eval(), step)
+    return Trained(config, task_of(config, progress, symbols_only=symbols_only), model.eval(), step)
 
 
 class Evaluation(NamedTuple):
@@ -156,7 +158,7 @@ def right_of(task: Task, logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
 
 @torch.inference_mode()
 def predict(trained: Trained, *, seed: int, symbols: int) -> tuple[Batch, Tensor]:
-    """One fresh lane of at least so many symbols (an episodic task: one sequence), and the predicted logits."""
+    """One fresh lane of so many symbols (an episodic task: one sequence), and the predicted logits."""
     task = trained.task
     stream = task.stream(1, seed, split="test")
     if task.episodic:
@@ -168,7 +170,8 @@ def predict(trained: Trained, *, seed: int, symbols: int) -> tuple[Batch, Tensor
         piece, state = trained.model(batches[-1].inputs, state)
         logits.append(piece)
         length += len(piece)
-    return Batch(*(torch.cat(parts) for parts in zip(*batches, strict=True))), torch.cat(logits)
+    batch = Batch(*(torch.cat(parts)[:symbols] for parts in zip(*batches, strict=True)))
+    return batch, torch.cat(logits)[:symbols]
 
 
 @torch.inference_mode()

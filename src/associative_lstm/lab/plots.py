@@ -36,10 +36,14 @@ def label_of(config: Config) -> str:
     return ", ".join(parts)
 
 
+_FIRST = ("key_init", "forget_bias", "learning_rate", "batch_size", "seed")
+_NEVER = ("task", "log_every", "checkpoint_every", "test_every")
+
+
 def labels_of(configs: Sequence[Config]) -> list[str]:
     """Names of several runs; where networks look alike, the settings that differ are added."""
     labels = [label_of(config) for config in configs]
-    for key in ("key_init", "forget_bias", "learning_rate", "batch_size", "seed"):
+    for key in (*_FIRST, *(name for name in Config.__dataclass_fields__ if name not in (*_FIRST, *_NEVER))):
         if len(set(labels)) == len(labels):
             break
         before, values = list(labels), [getattr(config, key) for config in configs]

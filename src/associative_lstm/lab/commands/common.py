@@ -13,8 +13,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from associative_lstm.lab.config import MODELS, PRESETS
 from associative_lstm.lab.tasks import TASKS
 
-console = Console(highlight=False, soft_wrap=True)
-errors = Console(stderr=True, highlight=False, soft_wrap=True)
+console = Console(highlight=False, soft_wrap=True, markup=False)  # paths and texts may hold brackets
+errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
 
 
 def complete_task(incomplete: str) -> list[tuple[str, str]]:

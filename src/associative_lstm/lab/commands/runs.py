@@ -9,10 +9,10 @@ import typer
 from rich.box import SIMPLE
 from rich.table import Table
 
-from associative_lstm.lab.commands.common import console, progress_bar
+from associative_lstm.lab.commands.common import console, errors, progress_bar
 from associative_lstm.lab.files import RunError, write_atomically
 
-_RUN = typer.Argument(help="The run's folder.")
+_RUN = typer.Argument(help="The run's folder, or its model.safetensors.")
 
 
 def evaluate(
@@ -31,7 +31,7 @@ def evaluate(
     from associative_lstm.lab.evaluation import load_trained
     from associative_lstm.lab.tasks import Batch, Wikipedia
 
-    trained = load_trained(run)
+    trained = load_trained(run, progress=lambda message: errors.print(message))
     task = trained.task
     stream: Iterator[Batch]
     if isinstance(task, Wikipedia) and batches is None:
@@ -47,10 +47,9 @@ def evaluate(
     )
     if result.answer is not None:
         console.print(f"on the answer: {result.answer:.4f} bits (remembering nothing: {task.chance:g})")
-    console.print(
-        f"predicted right: {100 * result.accuracy:.2f}% of {'the answer' if result.answer else 'what is scored'}"
-    )
-    path = run / f"eval-step-{trained.step}-seed-{seed}.json"
+    counted = "what is scored" if result.answer is None else "the answer"
+    console.print(f"predicted right: {100 * result.accuracy:.2f}% of {counted}")
+    path = (run if run.is_dir() else run.parent) / f"eval-step-{trained.step}-seed-{seed}.json"
     content = result._asdict() | {"step": trained.step, "seed": seed, "lanes": lanes, "batches": batches}
     write_atomically(path, json.dumps(content, indent=2).encode() + b"\n")
     console.print(f"written: {path}")
