@@ -17,7 +17,7 @@ from associative_lstm.lab.checkpoint import find_checkpoints
 from associative_lstm.lab.commands import common
 from associative_lstm.lab.model import SequenceModel
 from associative_lstm.lab.tasks import TASKS
-from associative_lstm.lab.training import Progress
+from associative_lstm.lab.training import WEIGHTS, Progress, resume
 from waiting import wait_for_lines
 
 TINY = ["--model", "lstm", "--hidden-size", "8", "--window", "20", "--steps", "20", "--log-every", "5"]
@@ -116,10 +116,26 @@ def test_eval_gives_an_interval_and_writes_it(alstm, run):
     assert json.loads(path.read_text())["cost"] == pytest.approx(cost, abs=1e-4)
 
 
+def test_exported_weights_are_evaluated_as_the_run_is(alstm, run):
+    costs = [alstm("eval", path, "--batches", 3)[1].splitlines()[0] for path in (run, run / WEIGHTS)]
+    assert costs[0] == costs[1]
+    assert (run / "eval-step-20-seed-0.json").is_file()
+
+
+def test_weights_are_not_blamed_for_a_text_that_is_gone(alstm, tmp_path):
+    file = tmp_path / "text"
+    file.write_text("the cat sat on the mat. " * 400)
+    assert alstm("train", "wikipedia", "--data", file, *TINY, "--out", tmp_path / "run")[0] == 0
+    file.unlink()
+    code, _, err = alstm("eval", tmp_path / "run" / WEIGHTS)
+    assert (code, err) == (1, f"alstm: data: '{file}' is not a file\n")
+
+
 def test_sample_marks_every_scored_symbol(alstm, run):
-    code, out, _ = alstm("sample", run, "--length", 60)
+    code, out, _ = alstm("sample", run, "--length", 50)
     assert code == 0
     assert re.search(r"right: \d+ of \d+\n", out)
+    assert sum(len(line) for line in out.splitlines()[:-1:2]) == 1 + 50  # the first symbol is not predicted
     text, below = out.splitlines()[:2]
     value = text.index(")", text.index("q(")) + 1
     assert below[value : value + 2].strip()
@@ -159,6 +175,11 @@ def test_compare_draws_one_picture_and_one_table(alstm, run, tmp_path):
     assert "seed 1" in out
     code, _, err = alstm("compare", run, other, "--seed", 7)
     assert (code, err) == (1, "alstm: none of these runs has seed 7\n")
+    assert alstm("train", "assignment", *TINY, "--window", 30, "--out", tmp_path / "wide[r]")[0] == 0
+    code, out, _ = alstm("compare", run, tmp_path / "wide[r]", "--out", tmp_path / "wide[r].png")
+    assert "window 20" in out
+    assert "window 30" in out
+    assert out.strip().endswith(f"written: {tmp_path / 'wide[r].png'}")
     assert alstm("train", "xml", *TINY, "--out", tmp_path / "xml")[0] == 0
     code, _, err = alstm("compare", run, tmp_path / "xml", "--out", tmp_path / "no.png")
     assert (code, err) == (1, "alstm: runs of different tasks: assignment, xml\n")
@@ -201,6 +222,18 @@ def test_show_lists_the_tasks_and_info_the_machine(alstm):
         (["eval", "nowhere"], 1, "nowhere is not a run: it has no config.toml"),
         (["sample", "nowhere"], 1, "nowhere is not a run: it has no config.toml"),
         (["compare", "nowhere"], 1, "nowhere is not a run: it has no config.toml"),
+        (
+            ["show", "xml", "--data", "text"],
+            1,
+            "data cannot be used with task 'xml', which makes its own data",
+        ),
+        (["reproduce", "all", "--cluster", "slurm"], 1, "--cluster must be ray, got 'slurm'"),
+        (["reproduce", "fig10", "--smoke", "--data", "text"], 1, "--smoke has a text of its own: leave out"),
+        (
+            ["reproduce", "fig10", "--smoke", "--out", "results"],
+            1,
+            "--smoke makes no results: choose folders",
+        ),
         (["show", "xlm"], 1, "unknown task 'xlm', did you mean 'xml'?"),
         (["train", "wikipedia", "--data", "nowhere", "--out", "new"], 1, "data: 'nowhere' is not a file"),
     ],
@@ -223,6 +256,32 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(alstm, tmp_path):
     code, out, err = alstm("train", "xml", "--out", file / "run")
     assert (code, out, err) == (1, "", f"alstm: {file / 'run'} cannot be written: Not a directory\n")
     assert file.read_text() == "kept"
+
+
+def test_a_benchmark_that_could_not_be_written_is_not_begun(alstm, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("kept")
+    code, out, err = alstm("bench", "--part", "start", "--out", file)
+    assert (code, out) == (1, "")
+    assert "File exists" in err
+
+
+def test_without_the_lab_there_is_one_sentence():
+    program = "import sys; sys.modules['typer'] = None; import associative_lstm.lab.cli"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("alstm: the lab is not installed: pip install -e '.[lab]'")
+    assert done.stderr.count("\n") == 1
+
+
+def test_training_leaves_the_process_as_it_was(run):
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        resume(run, steps=25)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
 
 
 def test_what_does_not_fit_in_memory_is_one_sentence(alstm, run, monkeypatch):

@@ -138,9 +138,9 @@ def test_the_command_makes_chosen_networks_and_writes_what_there_is(tmp_path, mo
     assert cli.main(arguments) == 0
     out = capsys.readouterr().out
     assert out.count("undecided") == 2
-    assert "written: runs/smoke/figures/fig10/fig10.png" in out
-    assert [path.name for path in (tmp_path / "runs/smoke/wikipedia").iterdir()] == ["lstm-3x256"]
-    claims = json.loads((tmp_path / "runs/smoke/figures/fig10/claims.json").read_text())["claims"]
+    assert "written: runs/smoke/fig10/fig10.png" in out
+    assert [path.name for path in (tmp_path / "runs/smoke/runs/wikipedia").iterdir()] == ["lstm-3x256"]
+    claims = json.loads((tmp_path / "runs/smoke/fig10/claims.json").read_text())["claims"]
     assert claims[0]["numbers"] == {"not_yet_run": "lstm-3x256, associative-lstm-3x256-1"}
 
 

@@ -59,6 +59,7 @@ def bench(
     if "start" in chosen:
         jobs.append(("start", start.first_and_second))
 
+    out.mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {"versions": versions()}
     with progress_bar("bench", len(jobs)) as advance:
         for kind, job in jobs:
@@ -67,7 +68,6 @@ def bench(
             for row in rows:
                 _print(kind, row)
             advance()
-    out.mkdir(parents=True, exist_ok=True)
     write_atomically(out / "bench.json", json.dumps(results, indent=1).encode())
     write_atomically(out / "bench.md", markdown(results).encode())
     console.print(f"wrote {out / 'bench.json'} and {out / 'bench.md'}")

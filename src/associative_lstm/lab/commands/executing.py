@@ -17,8 +17,18 @@ Cluster = Annotated[
     typer.Option(help="Send the runs to a cluster: ray (this machine's own, with --jobs workers)."),
 ]
 Address = Annotated[
-    str | None, typer.Option(help="Of an existing Ray cluster, e.g. auto or ray://head:10001.")
+    str | None,
+    typer.Option(
+        help="Of an existing Ray cluster, e.g. auto or ray://head:10001; it decides how many runs at a time."
+    ),
 ]
+
+
+def check_cluster(cluster: str | None, address: str | None) -> None:
+    if cluster not in (None, "ray"):
+        raise ValueError(f"--cluster must be ray, got {cluster!r}")
+    if cluster is None and address is not None:
+        raise ValueError("--address needs --cluster ray")
 
 
 @contextmanager
@@ -27,11 +37,8 @@ def executing(jobs: int, cluster: str | None, address: str | None) -> Iterator["
     from associative_lstm.lab.cluster import ray_cluster
     from associative_lstm.lab.grid import local
 
-    if cluster not in (None, "ray"):
-        raise ValueError(f"--cluster must be ray, got {cluster!r}")
+    check_cluster(cluster, address)
     if cluster is None:
-        if address is not None:
-            raise ValueError("--address needs --cluster ray")
         yield local(jobs)
         return
 

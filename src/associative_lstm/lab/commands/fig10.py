@@ -44,10 +44,12 @@ def fig10(
     def say(message: str) -> None:
         errors.print(message, highlight=False, markup=False)
 
-    runs = runs or (SMOKE if smoke else RUNS)
-    out = out or (SMOKE / "figures" if smoke else OUT) / "fig10"
+    runs = runs or (SMOKE / "runs" if smoke else RUNS)
+    out = out or (SMOKE if smoke else OUT) / "fig10"
     if smoke:
         refuse_results(runs, out)
+        if data is not None:
+            raise ValueError("--smoke has a text of its own: leave out --data")
     text = None
     if not smoke:
         text = keep_enwik8(data or find_corpus(progress=say), say)

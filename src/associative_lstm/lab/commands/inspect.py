@@ -36,6 +36,8 @@ def show(
             )
         console.print(table)
         return
+    if data is not None and task != "wikipedia":
+        raise ValueError(f"data cannot be used with task {task!r}, which makes its own data")
     options = {"data": data, "progress": console.print} if task == "wikipedia" else {}
     chosen = make_task(task, **options)
     stream = chosen.stream(1, seed)

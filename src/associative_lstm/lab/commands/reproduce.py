@@ -10,6 +10,7 @@ from rich.text import Text
 
 from associative_lstm.lab.commands import learning
 from associative_lstm.lab.commands.common import console, errors, progress_bar
+from associative_lstm.lab.commands.executing import check_cluster
 from associative_lstm.lab.commands.fig10 import fig10
 
 if TYPE_CHECKING:
@@ -147,10 +148,14 @@ def everything(
 ) -> None:
     """Reproduce every figure and table but the Wikipedia one (fig10), which needs its text.
 
+    Runs that are done are not made again; figures 1 and 2, the properties and the tables are measured again (and left
+    out with --smoke).
+
     Example: alstm reproduce all --jobs 2
     """
     from associative_lstm.lab.experiments.learning import figures
 
+    check_cluster(cluster, address)
     if not smoke:
         fig1(out=out / "fig1", seed=seed)
         fig2(out=out / "fig2", seed=seed)

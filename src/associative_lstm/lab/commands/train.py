@@ -139,6 +139,9 @@ def new_folder(config: Config) -> Path:
 def _train(config: Config, folder: Path) -> None:
     from associative_lstm.lab import training
 
+    if not _speaks():
+        training.train(config, folder)
+        return
     with live_line(config.task, config.steps) as show:
         training.train(config, folder, show=show)
     _finish(folder)

@@ -58,6 +58,7 @@ def run(
     middle = min(MIDDLE, grid[-1])
     photographs = load_photographs(grid[-1], images, seed=seed, warn=warn)
     x = to_vectors(photographs.pixels)
+    out.mkdir(parents=True, exist_ok=True)
     # Draws side by side, one thread each: a memory's blocks are too small to be split well among threads.
     drawn = []
     with one_thread_each(), ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
@@ -67,7 +68,6 @@ def run(
     errors = {panel: {n: [result[panel][n] for result in drawn] for n in grid} for panel in PANELS}
     claims = judge_panels(errors, middle)
 
-    out.mkdir(parents=True, exist_ok=True)
     table = [
         {"panel": panel, "n": n, "draw": k, "mse": measured, "expected": expected}
         for panel, points in errors.items()

@@ -121,9 +121,9 @@ def run(
 
     Calls ``advance`` once per network and round. Writes the table as Markdown and JSON, and the verdicts.
     """
+    out.mkdir(parents=True, exist_ok=True)
     entries = measure(number, steps=steps, seed=seed, advance=advance)
     claims = judge_table(number, entries)
-    out.mkdir(parents=True, exist_ok=True)
     table = out / f"table{number}.md"
     write_atomically(table, (f"**{TABLES[number].title}**\n\n{as_markdown(entries)}\n").encode())
     data = out / f"table{number}.json"
