@@ -41,7 +41,9 @@ def test_it_sweeps_trains_one_pass_tests_draws_and_judges(smoke):
     assert all(path.stat().st_size for path in outcome.written)
     assert [claim.verdict == "undecided" for claim in outcome.claims] == [False, False]
     assert read_claims(folder / "out" / "claims.json")[0].runs[0].startswith("wikipedia/lstm-3x256/lr0.0")
-    assert "1.67" in (folder / "out" / "README.md").read_text()
+    text = (folder / "out" / "README.md").read_text()
+    assert "1.67" in text
+    assert text.count("| **") == len(fig10.NETWORKS)  # the rates that were chosen
 
 
 def test_a_second_time_nothing_is_trained_and_everything_is_the_same(smoke):

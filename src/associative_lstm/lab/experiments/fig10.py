@@ -17,7 +17,7 @@ from associative_lstm.lab.evaluation import load_trained, printable, write_text
 from associative_lstm.lab.experiments.claims import Claim, Outcome, judge, write_claims
 from associative_lstm.lab.experiments.drawing import markdown_table, save_figure, save_table, style
 from associative_lstm.lab.experiments.learning.curves import RATES, Curve, Network
-from associative_lstm.lab.experiments.learning.runs import CurveRuns, make_runs, read_curve
+from associative_lstm.lab.experiments.learning.runs import SHARE, CurveRuns, make_runs, read_curve
 from associative_lstm.lab.files import RunError, write_atomically
 from associative_lstm.lab.grid import Execute, Show
 from associative_lstm.lab.model import build_model, count_parameters
@@ -284,6 +284,13 @@ twice as long and compared again, and once more, up to {sweep * 2**DOUBLINGS:,} 
 The cost of training lies below that of the test text, though in the first pass neither has been read before: the ten
 lanes read on in their articles, and the weights follow them.
 
+## The learning rates
+
+Cost of training over the last fifth of so many minibatches, by which the rate is chosen, and cost on the test text
+after {_test_every(whole):,} minibatches, which has no part in the choice. Diverged runs end early.
+
+{rates_table(found, whole)}
+
 ## What others reach on enwik8
 
 Quoted from the papers named, not measured here. Graves splits the file as it is split here; most of the others train
@@ -296,6 +303,20 @@ in reasonable time: less than two million parameters, where the others have from
 They see the text once, the others several times, most of them with some regularisation. What the figure can show is
 the difference between its curves. Networks with several heads were left out, to have time for whole passes.
 """
+
+
+def rates_table(found: Sequence[CurveRuns], whole: int) -> str:
+    """The costs of every rate of every sweep, as far as it was trained; the chosen rate in bold."""
+    lengths = [found[0].curve.sweep_steps * 2**k for k in range(DOUBLINGS + 1)]
+    rows = []
+    for curve in found:
+        for rate, run in sorted(curve.sweep.items()):
+            costs = [run.last(SHARE, until=length) for length in lengths]
+            tests = [t["cost"] for t in read_tests(run.folder) if t["step"] == _test_every(whole)]
+            shown = [f"{cost:.3f}" if np.isfinite(cost) else "" for cost in (*costs, *(tests or [np.inf]))]
+            name = f"**{rate:g}**" if rate == curve.rate else f"{rate:g}"
+            rows.append([curve.curve.network.label, name, *shown])
+    return markdown_table(["network", "rate", *(f"{n:,} minibatches" for n in lengths), "test text"], rows)
 
 
 def _write_sample(out: Path, found: CurveRuns, whole: int) -> Path | None:
