@@ -196,6 +196,8 @@ def test_wikipedia_says_how_much_of_a_pass_is_done_and_which_rate_was_chosen(tmp
     }
     assert [name for name, label in best.items() if label.endswith("rate 0.001")] == ["chosen", "lost"]
     assert "rate" not in best["swept"]
+    notes = {s["note"] for s in data["plots"]["fig10-training"]["series"]}
+    assert notes == {"the best rate is not settled yet", "", "diverged after 6,000 minibatches"}
     assert data["lines"][f"{lost}#test"]["diverged"]
     assert not data["lines"][f"{chosen}#test"]["diverged"]
 

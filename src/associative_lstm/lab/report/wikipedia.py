@@ -65,15 +65,15 @@ def _panels(
             if tested := read_tests(run.folder):
                 lines[f"{runs.name(run.folder)}#test"] = _test_line(run, tested)
         chosen, ids = ([runs.name(run.folder) for run in some] for some in (best, its))
-        note = "" if rate is not None else "the best rate is not settled yet"
-        training.append(series(label, look, {"best": chosen, "sweep": ids}, rate, note))
-        tests = [f"{i}#test" for i in chosen if f"{i}#test" in lines]
-        test.append(series(label, look, {"best": tests}, rate, note))
         steps_asked = whole or longest.config.steps
         done = longest.steps >= steps_asked
         state = "finished" if done else f"{longest.steps:,} of {steps_asked:,} minibatches"
         if longest.diverged:
             done, state = False, f"diverged after {longest.steps:,} minibatches"
+        note = "the best rate is not settled yet" if rate is None else "" if done else state
+        training.append(series(label, look, {"best": chosen, "sweep": ids}, rate, note))
+        tests = [f"{i}#test" for i in chosen if f"{i}#test" in lines]
+        test.append(series(label, look, {"best": tests}, rate, note))
         cost = [f"{test['cost']:.4g} on the test text" for test in read_tests(longest.folder)][-1:]
         final = ", ".join([*cost, *([] if done else [state])])
         seconds = f"{seconds_of(longest):,.0f}"
