@@ -17,9 +17,9 @@ from associative_lstm.lab.evaluation import load_trained, printable, write_text
 from associative_lstm.lab.experiments.claims import Claim, Outcome, judge, write_claims
 from associative_lstm.lab.experiments.drawing import markdown_table, save_figure, save_table, style
 from associative_lstm.lab.experiments.learning.curves import RATES, Curve, Network
-from associative_lstm.lab.experiments.learning.runs import SHARE, CurveRuns, make_runs, read_curve
+from associative_lstm.lab.experiments.learning.runs import SHARE, CurveRuns, Run, make_runs, read_curve
 from associative_lstm.lab.files import RunError, write_atomically
-from associative_lstm.lab.grid import Execute, Show
+from associative_lstm.lab.grid import Execute, Job, Show, run_grid
 from associative_lstm.lab.model import build_model, count_parameters
 from associative_lstm.lab.runlog import read_config, read_tests
 from associative_lstm.lab.tasks import Wikipedia
@@ -95,9 +95,16 @@ def run(
         raise ValueError(f"network must be one of {known}, got {unknown[0]!r}")
     _refuse_other_texts(runs, curves)
     chosen = [curve for curve in curves if not networks or curve.network.name in networks]
-    if failed := make_runs(runs, chosen, execute, show):
+    failed = [*make_runs(runs, chosen, execute, show), *run_grid(_runner_ups(runs, chosen), execute, show)]
+    if failed:
         raise RunError(f"{len(failed)} of the runs could not be made: {failed[0]}")
     return draw_and_judge(out, runs, curves, one_pass(data, smoke=smoke))
+
+
+def _runner_ups(runs: Path, curves: Sequence[Curve]) -> list[Job]:
+    """A pass with the second best rate of every curve: the sweep is too short to be trusted with the choice."""
+    found = [(curve, read_curve(runs, curve).runner_up) for curve in curves]
+    return [Job(c.config(rate, 0, c.steps), c.folder(runs, rate, 0)) for c, rate in found if rate is not None]
 
 
 def _refuse_other_texts(runs: Path, curves: Sequence[Curve]) -> None:
@@ -137,7 +144,7 @@ def one_pass(data: str | None, *, smoke: bool = False) -> int:
 def draw_and_judge(out: Path, runs: Path, curves: Sequence[Curve], whole: int) -> Outcome:
     """The picture, the data behind it, a page of text, the verdicts, and what each finished network writes."""
     found = [read_curve(runs, curve) for curve in curves]
-    rows = [row for curve in found for row in _rows(curve)]
+    rows = [row for curve in found for row in _rows(curve, whole)]
     if not rows:
         raise RunError(f"there are no runs of figure 10 in {runs / 'wikipedia'} yet")
     claims = judge_curves(found, runs, whole)
@@ -153,12 +160,27 @@ def draw_and_judge(out: Path, runs: Path, curves: Sequence[Curve], whole: int) -
     return Outcome(written, claims)
 
 
-def final_cost(found: CurveRuns, whole: int) -> float | None:
+def best_pass(found: CurveRuns, whole: int) -> Run | None:
+    """Of the passes with the two best rates, the one that ends with the lower cost on the test text."""
+    made = [run for run in _passes(found) if final_cost(run, whole) is not None]
+    return min(made, key=lambda run: final_cost(run, whole) or 0.0, default=None)
+
+
+def _passes(found: CurveRuns) -> list[Run]:
+    return [found.sweep[rate] for rate in (found.rate, found.runner_up) if rate is not None]
+
+
+def shown_run(found: CurveRuns, whole: int) -> Run | None:
+    """The run that stands for the network: its best pass or, before there is one, the run with the best rate."""
+    return best_pass(found, whole) or next(iter(found.runs), None)
+
+
+def final_cost(run: Run | None, whole: int) -> float | None:
     """The cost on the test text at the end of the first pass (at the last test in it), if it has been measured."""
-    if not found.runs or found.runs[0].steps < whole:
+    if run is None or run.steps < whole:
         return None
     end = whole - whole % _test_every(whole)
-    return next((test["cost"] for test in read_tests(found.runs[0].folder) if test["step"] == end), None)
+    return next((test["cost"] for test in read_tests(run.folder) if test["step"] == end), None)
 
 
 def _test_every(whole: int) -> int:
@@ -166,8 +188,9 @@ def _test_every(whole: int) -> int:
 
 
 def diverged(found: CurveRuns) -> bool:
-    """Whether the network diverged with every rate, or with the best one later on."""
-    return found.always_diverged or any(run.diverged for run in found.runs)
+    """Whether the network diverged with every rate, or later with both of the best."""
+    passes = _passes(found)
+    return found.always_diverged or (bool(passes) and all(run.diverged for run in passes))
 
 
 def judge_curves(found: Sequence[CurveRuns], runs: Path, whole: int) -> list[Claim]:
@@ -177,13 +200,13 @@ def judge_curves(found: Sequence[CurveRuns], runs: Path, whole: int) -> list[Cla
     for key, curve in zip(("10a", "10b"), associative, strict=True):
         copies = curve.curve.network.values["copies"]
         name = "1 copy" if copies == 1 else f"{copies} copies"
-        costs = final_cost(lstm, whole), final_cost(curve, whole)
+        costs = [final_cost(best_pass(c, whole), whole) for c in (lstm, curve)]
         numbers: dict[str, float | str] = {}
         verdict = None
         if costs[0] is None or costs[1] is None:
-            both = [c for c in (lstm, curve) if final_cost(c, whole) is None]
+            missing = [c for c in (lstm, curve) if best_pass(c, whole) is None]
             for what, which in ("diverged", True), ("not_yet_run", False):
-                if names := [c.curve.network.name for c in both if diverged(c) == which]:
+                if names := [c.curve.network.name for c in missing if diverged(c) == which]:
                     numbers[what] = ", ".join(names)
         else:
             verdict = costs[1] <= costs[0] + COMPARABLE
@@ -194,16 +217,17 @@ def judge_curves(found: Sequence[CurveRuns], runs: Path, whole: int) -> list[Cla
             verdict,
             **numbers,
         )
-        behind = [r.folder.relative_to(runs).as_posix() for c in (lstm, curve) for r in c.runs]
+        shown = [run for c in (lstm, curve) if (run := shown_run(c, whole)) is not None]
+        behind = [run.folder.relative_to(runs).as_posix() for run in shown]
         claims.append(dataclasses.replace(claim, key=key, runs=tuple(behind)))
     return claims
 
 
-def _rows(found: CurveRuns) -> list[dict[str, object]]:
+def _rows(found: CurveRuns, whole: int) -> list[dict[str, object]]:
     """The test costs, and the training costs in means over hundredths of the curve, so that the table stays small."""
-    if not found.runs:
+    run, name = shown_run(found, whole), found.curve.network.name
+    if run is None:
         return []
-    run, name = found.runs[0], found.curve.network.name
     step, cost = _thinned(run.step, run.cost, found.curve.steps)
     rows = [
         {"network": name, "text": "train", "step": int(s), "cost": float(c)}
@@ -231,14 +255,13 @@ def draw(found: Sequence[CurveRuns], whole: int) -> Figure:
         axes = figure.subplots()
         lowest, highest = np.inf, 0.0
         for curve in found:
-            if not curve.runs:
+            if (run := shown_run(curve, whole)) is None:
                 continue
-            run = curve.runs[0]
             step, cost = _thinned(run.step, run.cost, curve.curve.steps)
             (line,) = axes.plot(step / whole, cost, linewidth=0.9, alpha=0.6)
             tests = read_tests(run.folder)
             x, y = [t["step"] / whole for t in tests], [t["cost"] for t in tests]
-            label = f"{curve.curve.network.label}, rate {curve.rate:g}"
+            label = f"{curve.curve.network.label}, rate {run.config.learning_rate:g}"
             axes.plot(x, y, "o-", color=line.get_color(), label=label)
             late = [*cost[step > whole / 20], *y]
             lowest, highest = min([lowest, *late]), max([highest, *late])
@@ -256,11 +279,12 @@ def page(found: Sequence[CurveRuns], whole: int) -> str:
     """What was measured, what others report, and why these networks' costs are higher."""
     measured = []
     for curve in found:
-        cost = final_cost(curve, whole)
+        run = shown_run(curve, whole)
+        cost = final_cost(run, whole)
         config = curve.curve.config(RATES[0], 0, curve.curve.steps)
         parameters = count_parameters(build_model(config, task_of(config)))
-        so_far = f"{curve.runs[0].steps:,}" if curve.runs else "0"
-        rate = "" if curve.rate is None else f"{curve.rate:g}"
+        so_far = "0" if run is None else f"{run.steps:,}"
+        rate = "" if run is None else f"{run.config.learning_rate:g}"
         shown = f"{cost:.3f}" if cost is not None else "diverged" if diverged(curve) else "not yet"
         measured.append([curve.curve.network.label, f"{parameters:,}", rate, so_far, shown])
     table = markdown_table(
@@ -277,7 +301,8 @@ carried through. Three layers of 256, minibatches of 10, windows of 100, Adam, n
 minibatches), so that every character of the training text is seen once. The learning rate is the best of
 {", ".join(f"{rate:g}" for rate in RATES)} after {sweep:,} minibatches, for every network alike: if the first or the
 last of them is best, the next one beyond is tried too; rates within {100 * (CLOSE - 1):.0f} % of the best are trained
-twice as long and compared again, and once more, up to {sweep * 2**DOUBLINGS:,} minibatches. One seed.
+twice as long and compared again, and once more, up to {sweep * 2**DOUBLINGS:,} minibatches. The best rate and the
+second best make the pass; the network is judged by the one that ends lower on the test text. One seed.
 
 {table}
 
@@ -286,8 +311,8 @@ lanes read on in their articles, and the weights follow them.
 
 ## The learning rates
 
-Cost of training over the last fifth of so many minibatches, by which the rate is chosen, and cost on the test text
-after {_test_every(whole):,} minibatches, which has no part in the choice. Diverged runs end early.
+Cost of training over the last fifth of so many minibatches, by which the two rates are chosen (the best in bold), and
+cost on the test text after {_test_every(whole):,} minibatches and after the pass.
 
 {rates_table(found, whole)}
 
@@ -306,25 +331,29 @@ the difference between its curves. Networks with several heads were left out, to
 
 
 def rates_table(found: Sequence[CurveRuns], whole: int) -> str:
-    """The costs of every rate of every sweep, as far as it was trained; the chosen rate in bold."""
+    """The costs of every rate of every sweep, as far as it was trained; the best rate in bold."""
     lengths = [found[0].curve.sweep_steps * 2**k for k in range(DOUBLINGS + 1)]
     rows = []
     for curve in found:
         for rate, run in sorted(curve.sweep.items()):
             costs = [run.last(SHARE, until=length) for length in lengths]
-            tests = [t["cost"] for t in read_tests(run.folder) if t["step"] == _test_every(whole)]
-            shown = [f"{cost:.3f}" if np.isfinite(cost) else "" for cost in (*costs, *(tests or [np.inf]))]
+            tests = {test["step"]: test["cost"] for test in read_tests(run.folder)}
+            last = np.inf if (cost := final_cost(run, whole)) is None else cost
+            costs += [tests.get(_test_every(whole), np.inf), last]
+            shown = [f"{cost:.3f}" if np.isfinite(cost) else "" for cost in costs]
+            if run.diverged:
+                shown[-1] = f"diverged after {run.steps:,}"
             name = f"**{rate:g}**" if rate == curve.rate else f"{rate:g}"
             rows.append([curve.curve.network.label, name, *shown])
-    return markdown_table(["network", "rate", *(f"{n:,} minibatches" for n in lengths), "test text"], rows)
+    return markdown_table(["network", "rate", *(f"{n:,}" for n in lengths), "test text", "at the end"], rows)
 
 
 def _write_sample(out: Path, found: CurveRuns, whole: int) -> Path | None:
     """Text from a network that has been trained for a pass, if its weights are still in the run's folder."""
-    if final_cost(found, whole) is None:
+    if (run := best_pass(found, whole)) is None:
         return None
     try:
-        trained = load_trained(found.runs[0].folder, symbols_only=True)
+        trained = load_trained(run.folder, symbols_only=True)
     except RunError:  # committed logs come without weights: the text beside them stays
         return None
     prompt = "'''"

@@ -58,12 +58,16 @@ def read_run(folder: Path) -> Run:
 
 @dataclass(frozen=True, eq=False)
 class CurveRuns:
-    """A curve with its runs: those of the sweep by rate, and those of every seed with the best rate."""
+    """A curve with its runs: those of the sweep by rate, and those of every seed with the best rate.
+
+    ``runner_up`` is the second best of the rates that were compared last.
+    """
 
     curve: Curve
     sweep: dict[float, Run]
     rate: float | None
     runs: list[Run]
+    runner_up: float | None = None
 
     @property
     def finished(self) -> bool:
@@ -93,12 +97,13 @@ def read_curve(runs: Path, curve: Curve) -> CurveRuns:
     found = CurveRuns(curve, sweep, None, [])
     if not all(is_finished(job) for job in jobs):
         return found
-    rates, _ = _contest(found)
-    if len(rates) != 1:
+    rates, _, settled = _contest(found)
+    if not settled or not rates:
         return found
-    (best,) = rates
+    best, second, *_ = *rates, None
     folders = [curve.folder(runs, best, seed) for seed in curve.seeds[1:]]
-    return CurveRuns(curve, sweep, best, [sweep[best], *(read_run(f) for f in folders if _is_run(f))])
+    its = [sweep[best], *(read_run(f) for f in folders if _is_run(f))]
+    return CurveRuns(curve, sweep, best, its, second)
 
 
 def _is_run(folder: Path) -> bool:
@@ -129,24 +134,24 @@ def _sweep_cost(run: Run, curve: Curve) -> float:
     return run.last(SHARE, until=curve.sweep_steps)
 
 
-def _contest(c: CurveRuns) -> tuple[list[float], int]:
-    """The rates of a finished sweep that may be the best, and the minibatches after which they are compared next.
+def _contest(c: CurveRuns) -> tuple[list[float], int, bool]:
+    """The rates of a finished sweep that are compared last, the minibatches after which, and whether they have been.
 
-    One rate has won; none is left if all have diverged.
+    Then the first of them has won. None is left if all have diverged.
     """
     rates = [rate for rate in c.sweep if np.isfinite(c.sweep_cost(rate))]
     until = c.curve.sweep_steps
     for doubling in range(c.curve.doublings + 1):
         until = min(c.curve.sweep_steps * 2**doubling, c.curve.steps)
         if not all(c.sweep[rate].diverged or c.sweep[rate].steps >= until for rate in rates):
-            return rates, until
+            return rates, until, False
         costs = {rate: c.sweep[rate].last(SHARE, until=until) for rate in rates}
         rates = sorted(rates, key=costs.__getitem__)
         close = [rate for rate in rates if costs[rate] <= c.curve.close * costs[rates[0]]]
         if len(close) <= 1 or until == c.curve.steps:
             break
         rates = close
-    return rates[:1], until
+    return rates, until, True
 
 
 def contest_jobs(runs: Path, curve: Curve) -> list[Job]:
@@ -155,7 +160,7 @@ def contest_jobs(runs: Path, curve: Curve) -> list[Job]:
     swept = all(is_finished(job) for job in (*sweep_jobs(runs, curve), *beyond_jobs(runs, curve)))
     if found.rate is not None or not swept:
         return []
-    rates, until = _contest(found)
+    rates, until, _ = _contest(found)
     seed = curve.seeds[0]
     return [Job(curve.config(rate, seed, until), curve.folder(runs, rate, seed)) for rate in rates]
 
