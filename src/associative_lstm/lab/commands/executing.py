@@ -43,7 +43,7 @@ def executing(jobs: int, cluster: str | None, address: str | None) -> Iterator["
         return
 
     def say(message: str) -> None:
-        errors.print(message, style="yellow", highlight=False, markup=False)
+        errors.print(message, style="yellow")
 
     with ray_cluster(address, jobs, say) as execute:
         yield execute

@@ -42,7 +42,7 @@ def fig10(
     from associative_lstm.lab.tasks.corpus import find_corpus, keep_enwik8
 
     def say(message: str) -> None:
-        errors.print(message, highlight=False, markup=False)
+        errors.print(message)
 
     runs = runs or (SMOKE / "runs" if smoke else RUNS)
     out = out or (SMOKE if smoke else OUT) / "fig10"

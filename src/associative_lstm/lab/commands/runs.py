@@ -31,7 +31,7 @@ def evaluate(
     from associative_lstm.lab.evaluation import load_trained
     from associative_lstm.lab.tasks import Batch, Wikipedia
 
-    trained = load_trained(run, progress=lambda message: errors.print(message))
+    trained = load_trained(run, progress=errors.print)
     task = trained.task
     stream: Iterator[Batch]
     if isinstance(task, Wikipedia) and batches is None:

@@ -182,8 +182,6 @@ def _finish(folder: Path) -> None:
     from associative_lstm.lab.plots import plot_runs
     from associative_lstm.lab.runlog import read_config, read_log
 
-    if not _speaks():
-        return
     plot_runs([folder], folder / "curve.png")
     config, log = read_config(folder), read_log(folder)
     if log:
