@@ -99,6 +99,22 @@ def test_a_network_is_judged_by_the_better_of_its_two_passes(smoke, tmp_path):
         assert fig10.final_cost(best, curve.steps) == 1
 
 
+def test_a_verdict_without_one_of_the_passes_says_so(smoke, tmp_path):
+    folder, outcome = smoke
+    assert "without_the_passes_of" not in outcome.claims[0].numbers
+    runs = shutil.copytree(folder / "runs", tmp_path / "runs")
+    curves = fig10.curves_of(str(folder / "runs" / "text"), smoke=True)
+    found = read_curve(runs, curves[1])
+    (found.sweep[found.runner_up].folder / "test.jsonl").unlink()
+    first, second = fig10.draw_and_judge(tmp_path / "out", runs, curves, curves[0].steps).claims
+    awaited = f"associative-lstm-3x256-1 at rate {found.runner_up:g}"
+    assert first.verdict != "undecided"
+    assert first.numbers["without_the_passes_of"] == awaited
+    assert "without_the_passes_of" not in second.numbers
+    text = (tmp_path / "out" / "README.md").read_text()
+    assert text.count("not yet:") == 1
+
+
 def test_a_network_that_diverged_is_not_awaited(smoke, tmp_path):
     folder, _ = smoke
     runs = shutil.copytree(folder / "runs", tmp_path / "runs")

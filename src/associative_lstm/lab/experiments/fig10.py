@@ -171,6 +171,15 @@ def _passes(found: CurveRuns) -> list[Run]:
     return [found.sweep[rate] for rate in (found.rate, found.runner_up) if rate is not None]
 
 
+def _awaited(found: CurveRuns, whole: int) -> list[Run]:
+    """The passes with the two best rates that are not over yet."""
+    return [run for run in _passes(found) if not run.diverged and final_cost(run, whole) is None]
+
+
+def _name(run: Run) -> str:
+    return f"{run.folder.parent.name} at rate {run.config.learning_rate:g}"
+
+
 def shown_run(found: CurveRuns, whole: int) -> Run | None:
     """The run that stands for the network: its best pass or, before there is one, the run with the best rate."""
     return best_pass(found, whole) or next(iter(found.runs), None)
@@ -212,6 +221,8 @@ def judge_curves(found: Sequence[CurveRuns], runs: Path, whole: int) -> list[Cla
         else:
             verdict = costs[1] <= costs[0] + COMPARABLE
             numbers = {"lstm": costs[0], "associative_lstm": costs[1], "difference": costs[1] - costs[0]}
+            if awaited := [_name(run) for c in (lstm, curve) for run in _awaited(c, whole)]:
+                numbers["without_the_passes_of"] = ", ".join(awaited)
         claim = judge(
             f"The Associative LSTM with {name} performs comparably to the LSTM on Wikipedia.",
             f"after one pass its cost on the test text is at most {COMPARABLE} bits per character above the LSTM's, "
@@ -345,6 +356,8 @@ def rates_table(found: Sequence[CurveRuns], whole: int) -> str:
             shown = [f"{cost:.3f}" if np.isfinite(cost) else "" for cost in costs]
             if run.diverged:
                 shown[-1] = f"diverged after {run.steps:,}"
+            elif run in _awaited(curve, whole):
+                shown[-1] = f"not yet: {run.steps:,} so far"
             name = f"**{rate:g}**" if rate == curve.rate else f"{rate:g}"
             rows.append([curve.curve.network.label, name, *shown])
     return markdown_table(["network", "rate", *(f"{n:,}" for n in lengths), "test text", "at the end"], rows)
