@@ -24,9 +24,8 @@ _FLAGS = (
     "--disable-dev-shm-usage",
     "--remote-debugging-port=0",
     "--remote-allow-origins=*",
-    *(
-        ["--no-sandbox"] if os.geteuid() == 0 else []
-    ),  # Chromium's own flag, without which it does not start as root
+    # Chromium's own flag, without which it does not start as root
+    *(["--no-sandbox"] if os.geteuid() == 0 else []),
 )
 
 

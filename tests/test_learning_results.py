@@ -32,10 +32,11 @@ def test_the_readme_shows_the_verdicts():
     assert shown.strip() == verdict_table(RESULTS, (*figures.NAMES, "fig10"))
 
 
-def test_figure_10s_verdicts_come_from_the_logs(monkeypatch):
+def test_figure_10s_verdicts_and_page_come_from_the_logs(monkeypatch):
     monkeypatch.setattr(fig10, "one_pass", lambda data, smoke: 96_000)  # for which enwik8 would be needed
     found = [read_curve(RUNS, curve) for curve in fig10.curves_of(None)]
     assert read_claims(RESULTS / "fig10" / "claims.json") == fig10.judge_curves(found, RUNS, 96_000)
+    assert (RESULTS / "fig10" / "README.md").read_text() == fig10.page(found, 96_000)
 
 
 def test_the_readme_recommends_the_start_that_was_best():

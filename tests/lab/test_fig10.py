@@ -43,7 +43,9 @@ def test_it_sweeps_trains_one_pass_tests_draws_and_judges(smoke):
     assert read_claims(folder / "out" / "claims.json")[0].runs[0].startswith("wikipedia/lstm-3x256/lr0.0")
     text = (folder / "out" / "README.md").read_text()
     assert "1.67" in text
-    assert text.count("| **") == len(fig10.NETWORKS)  # the rates that were chosen
+    assert text.count("| **") == 2 * len(fig10.NETWORKS)  # the rates of the passes
+    assert "not whole" not in text
+    assert "Not yet run" not in text
 
 
 def test_a_second_time_nothing_is_trained_and_everything_is_the_same(smoke):
@@ -94,25 +96,46 @@ def test_a_network_is_judged_by_the_better_of_its_two_passes(smoke, tmp_path):
         for name in ("rate", "runner_up"):
             test = {"step": curve.steps - curve.steps % (curve.steps // 6), "cost": 1 + (name != better)}
             (found.sweep[getattr(found, name)].folder / "test.jsonl").write_text(json.dumps(test) + "\n")
-        best = fig10.best_pass(found, curve.steps)
-        assert best is found.sweep[getattr(found, better)]
-        assert fig10.final_cost(best, curve.steps) == 1
+        assert fig10.best_pass(found, curve.steps) == (1, found.sweep[getattr(found, better)])
 
 
-def test_a_verdict_without_one_of_the_passes_says_so(smoke, tmp_path):
+@pytest.mark.parametrize("whole", ["rate", "runner_up"])
+def test_a_verdict_without_one_of_the_passes_says_so(smoke, tmp_path, whole):
     folder, outcome = smoke
-    assert "without_the_passes_of" not in outcome.claims[0].numbers
+    assert list(outcome.claims[0].numbers)[2:] == ["difference"]
     runs = shutil.copytree(folder / "runs", tmp_path / "runs")
     curves = fig10.curves_of(str(folder / "runs" / "text"), smoke=True)
     found = read_curve(runs, curves[1])
-    (found.sweep[found.runner_up].folder / "test.jsonl").unlink()
+    made, missing = found.rate, found.runner_up
+    if whole == "runner_up":
+        made, missing = missing, made
+    (found.sweep[missing].folder / "test.jsonl").unlink()
     first, second = fig10.draw_and_judge(tmp_path / "out", runs, curves, curves[0].steps).claims
-    awaited = f"associative-lstm-3x256-1 at rate {found.runner_up:g}"
     assert first.verdict != "undecided"
-    assert first.numbers["without_the_passes_of"] == awaited
-    assert "without_the_passes_of" not in second.numbers
+    assert first.runs[1] == f"wikipedia/associative-lstm-3x256-1/lr{made:g}-seed0"
+    assert list(first.numbers)[1] == f"Associative LSTM at rate {made:g}"
+    steps = f"{curves[0].steps} of {curves[0].steps} minibatches"
+    awaited = f"Associative LSTM, 3 x 256, 1 copy at rate {missing:g} ({steps})"
+    assert first.numbers["not judged, because not whole"] == awaited
+    assert "not judged, because not whole" not in second.numbers
     text = (tmp_path / "out" / "README.md").read_text()
-    assert text.count("not yet:") == 1
+    assert f"Not judged, because not whole: {awaited}." in text
+    assert text.count("not whole: ") == 2  # there and in the table of rates
+
+
+def test_a_network_whose_best_rate_diverged_is_judged_by_the_second_best(smoke, tmp_path):
+    folder, _ = smoke
+    runs = shutil.copytree(folder / "runs", tmp_path / "runs")
+    curves = fig10.curves_of(str(folder / "runs" / "text"), smoke=True)
+    found = read_curve(runs, curves[1])
+    best = found.sweep[found.rate].folder
+    (best / "test.jsonl").unlink()
+    (best / "diverged.txt").write_text("stopped at its last step: the cost is not finite\n")
+    claims = fig10.draw_and_judge(tmp_path / "out", runs, curves, curves[0].steps).claims
+    assert list(claims[0].numbers)[1:] == [f"Associative LSTM at rate {found.runner_up:g}", "difference"]
+    text = (tmp_path / "out" / "README.md").read_text()
+    assert f"| diverged after {curves[0].steps} |" in text
+    assert "not whole" not in text
 
 
 def test_a_network_that_diverged_is_not_awaited(smoke, tmp_path):
@@ -176,6 +199,8 @@ def test_the_command_makes_chosen_networks_and_writes_what_there_is(tmp_path, mo
     assert [path.name for path in (tmp_path / "runs/smoke/runs/wikipedia").iterdir()] == ["lstm-3x256"]
     claims = json.loads((tmp_path / "runs/smoke/fig10/claims.json").read_text())["claims"]
     assert claims[0]["numbers"] == {"not_yet_run": "lstm-3x256, associative-lstm-3x256-1"}
+    text = (tmp_path / "runs/smoke/fig10/README.md").read_text()
+    assert "Not yet run: Associative LSTM, 3 x 256, 1 copy; Associative LSTM, 3 x 256, 4 copies." in text
 
 
 def test_enwik8_is_known_by_its_content_and_kept_where_every_run_finds_it(tmp_path, monkeypatch):

@@ -159,7 +159,7 @@ def test_wikipedia_has_its_verdicts_and_texts(runs, tmp_path):
     page = make(runs, tmp_path / "report.html", tmp_path / "results")
     assert "undecided 10a Comparable. Criterion: within 0.05." in page.text
     assert "What others reach Less." in page.text
-    assert "What lstm-3x256 writes <page> & text" in page.text
+    assert "What this network writes: LSTM, 3 x 256 <page> & text" in page.text
     assert f"#run:{known}" in page.links
     assert f"{known} {unknown}" in page.text
     assert not any("gone" in link for link in page.links)

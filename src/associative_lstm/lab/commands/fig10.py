@@ -15,7 +15,7 @@ def fig10(
         Path | None, typer.Option(help="The text (plain, .gz or .zip; default: enwik8, downloaded once).")
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(help="Minibatches per network (default: one pass, 96000).", min=1)
+        int | None, typer.Option(help="Minibatches of a run (default: one pass, 96000).", min=1)
     ] = None,
     network: Annotated[
         list[str] | None, typer.Option(help="Make the runs of this network only; may be repeated.")
@@ -33,7 +33,9 @@ def fig10(
 ) -> None:
     """Train an LSTM and Associative LSTMs of three layers on Wikipedia; the cost on its test text over training.
 
-    Hours per network. It may be stopped at any time: the same command goes on.
+    Hours per network, which makes two passes, with its two best learning rates. It may be stopped at any time: the
+    same command goes on from the checkpoints. Logs that came without these, as in a clone, begin again if they are
+    not whole: give another --runs to keep them.
 
     Example: alstm reproduce fig10 --data enwik8.gz --jobs 2
     """

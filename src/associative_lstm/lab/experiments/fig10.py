@@ -20,9 +20,9 @@ from associative_lstm.lab.experiments.drawing import markdown_table, save_figure
 from associative_lstm.lab.experiments.learning.curves import RATES, Curve, Network
 from associative_lstm.lab.experiments.learning.runs import SHARE, CurveRuns, Run, make_runs, read_curve
 from associative_lstm.lab.files import RunError, write_atomically
-from associative_lstm.lab.grid import Execute, Job, Show, run_grid
+from associative_lstm.lab.grid import Execute, Show
 from associative_lstm.lab.model import build_model, count_parameters
-from associative_lstm.lab.runlog import read_config, read_tests
+from associative_lstm.lab.runlog import read_config, read_log, read_tests
 from associative_lstm.lab.tasks import Wikipedia
 
 SWEEP_STEPS, CLOSE, DOUBLINGS = 4000, 1.2, 2
@@ -49,6 +49,9 @@ NETWORKS = (
         PRESETS["wikipedia-associative-lstm-4"],
     ),
 )
+
+PROMPT = "'''"
+"""What the samples go on from: it opens bold type, and with it most articles."""
 
 PUBLISHED = (
     ("LSTM, 7 layers of 700", "Graves 2013, arXiv:1308.0850", 1.67),
@@ -96,16 +99,9 @@ def run(
         raise ValueError(f"network must be one of {known}, got {unknown[0]!r}")
     _refuse_other_texts(runs, curves)
     chosen = [curve for curve in curves if not networks or curve.network.name in networks]
-    failed = [*make_runs(runs, chosen, execute, show), *run_grid(_runner_ups(runs, chosen), execute, show)]
-    if failed:
+    if failed := make_runs(runs, chosen, execute, show):
         raise RunError(f"{len(failed)} of the runs could not be made: {failed[0]}")
     return draw_and_judge(out, runs, curves, one_pass(data, smoke=smoke))
-
-
-def _runner_ups(runs: Path, curves: Sequence[Curve]) -> list[Job]:
-    """A pass with the second best rate of every curve: the sweep is too short to be trusted with the choice."""
-    found = [(curve, read_curve(runs, curve).runner_up) for curve in curves]
-    return [Job(c.config(rate, 0, c.steps), c.folder(runs, rate, 0)) for c, rate in found if rate is not None]
 
 
 def _refuse_other_texts(runs: Path, curves: Sequence[Curve]) -> None:
@@ -127,7 +123,7 @@ def curves_of(data: str | None, steps: int | None = None, *, smoke: bool = False
         values["data"] = data
     sweep = min(4 if smoke else SWEEP_STEPS, length)
     return [
-        Curve("wikipedia", network, length, sweep, (0,), RATES, CLOSE, DOUBLINGS)
+        Curve("wikipedia", network, length, sweep, (0,), RATES, CLOSE, DOUBLINGS, with_runner_up=True)
         for network in (dataclasses.replace(n, values=dict(n.values) | values) for n in NETWORKS)
     ]
 
@@ -161,10 +157,10 @@ def draw_and_judge(out: Path, runs: Path, curves: Sequence[Curve], whole: int) -
     return Outcome(written, claims)
 
 
-def best_pass(found: CurveRuns, whole: int) -> Run | None:
-    """Of the passes with the two best rates, the one that ends with the lower cost on the test text."""
-    made = [run for run in _passes(found) if final_cost(run, whole) is not None]
-    return min(made, key=lambda run: final_cost(run, whole) or 0.0, default=None)
+def best_pass(found: CurveRuns, whole: int) -> tuple[float, Run] | None:
+    """Of the passes with the two best rates, the one that ends lower on the test text, and its cost there."""
+    made = [(cost, run) for run in _passes(found) if (cost := final_cost(run, whole)) is not None]
+    return min(made, key=lambda pair: pair[0], default=None)
 
 
 def _passes(found: CurveRuns) -> list[Run]:
@@ -176,13 +172,20 @@ def _awaited(found: CurveRuns, whole: int) -> list[Run]:
     return [run for run in _passes(found) if not run.diverged and final_cost(run, whole) is None]
 
 
-def _name(run: Run) -> str:
-    return f"{run.folder.parent.name} at rate {run.config.learning_rate:g}"
+def _unfinished(found: Sequence[CurveRuns], whole: int) -> list[str]:
+    """Those passes in words."""
+    return [
+        f"{c.curve.network.label} at rate {run.config.learning_rate:g} ({run.steps:,} of {whole:,} minibatches)"
+        for c in found
+        for run in _awaited(c, whole)
+    ]
 
 
 def shown_run(found: CurveRuns, whole: int) -> Run | None:
-    """The run that stands for the network: its best pass or, before there is one, the run with the best rate."""
-    return best_pass(found, whole) or next(iter(found.runs), None)
+    """The run that stands for the network: its best pass or, before there is one, that of its rates which goes on."""
+    if best := best_pass(found, whole):
+        return best[1]
+    return min(_passes(found), key=lambda run: run.diverged is not None, default=None)
 
 
 def final_cost(run: Run | None, whole: int) -> float | None:
@@ -210,23 +213,26 @@ def judge_curves(found: Sequence[CurveRuns], runs: Path, whole: int) -> list[Cla
     for key, curve in zip(("10a", "10b"), associative, strict=True):
         copies = curve.curve.network.values["copies"]
         name = "1 copy" if copies == 1 else f"{copies} copies"
-        costs = [final_cost(best_pass(c, whole), whole) for c in (lstm, curve)]
+        theirs, ours = (best_pass(c, whole) for c in (lstm, curve))
         numbers: dict[str, float | str] = {}
         verdict = None
-        if costs[0] is None or costs[1] is None:
-            missing = [c for c in (lstm, curve) if best_pass(c, whole) is None]
+        if theirs is None or ours is None:
+            missing = [c for c, best in ((lstm, theirs), (curve, ours)) if best is None]
             for what, which in ("diverged", True), ("not_yet_run", False):
                 if names := [c.curve.network.name for c in missing if diverged(c) == which]:
                     numbers[what] = ", ".join(names)
         else:
-            verdict = costs[1] <= costs[0] + COMPARABLE
-            numbers = {"lstm": costs[0], "associative_lstm": costs[1], "difference": costs[1] - costs[0]}
-            if awaited := [_name(run) for c in (lstm, curve) for run in _awaited(c, whole)]:
-                numbers["without_the_passes_of"] = ", ".join(awaited)
+            difference = ours[0] - theirs[0]
+            verdict = difference <= COMPARABLE
+            for network, (cost, best) in ("LSTM", theirs), ("Associative LSTM", ours):
+                numbers[f"{network} at rate {best.config.learning_rate:g}"] = cost
+            numbers["difference"] = difference
+            if awaited := ", ".join(_unfinished((lstm, curve), whole)):
+                numbers["not judged, because not whole"] = awaited
         claim = judge(
             f"The Associative LSTM with {name} performs comparably to the LSTM on Wikipedia.",
             f"after one pass its cost on the test text is at most {COMPARABLE} bits per character above the LSTM's, "
-            "each with the better of its two best rates",
+            "each at the better of the passes made with its two best rates",
             verdict,
             **numbers,
         )
@@ -295,7 +301,7 @@ def page(found: Sequence[CurveRuns], whole: int) -> str:
         run = shown_run(curve, whole)
         cost = final_cost(run, whole)
         config = curve.curve.config(RATES[0], 0, curve.curve.steps)
-        parameters = count_parameters(build_model(config, task_of(config)))
+        parameters = count_parameters(build_model(config, task_of(config, symbols_only=True)))
         so_far = "0" if run is None else f"{run.steps:,}"
         rate = "" if run is None else f"{run.config.learning_rate:g}"
         shown = f"{cost:.3f}" if cost is not None else "diverged" if diverged(curve) else "not yet"
@@ -303,29 +309,39 @@ def page(found: Sequence[CurveRuns], whole: int) -> str:
     table = markdown_table(
         ["network", "parameters", "learning rate", "minibatches", "after one pass"], measured
     )
+    notes = [f"Not judged, because not whole: {'; '.join(u)}." for u in [_unfinished(found, whole)] if u]
+    if absent := [c.curve.network.label for c in found if not c.sweep]:
+        notes.append(f"Not yet run: {'; '.join(absent)}.")
     others = markdown_table(
         ["network", "from", "bits per character"], [[n, f, f"{c:.2f}"] for n, f, c in PUBLISHED]
     )
     sweep = found[0].curve.sweep_steps
+    lengths = _contest_lengths(found[0].curve)
+    every = found[0].curve.config(RATES[0], 0, whole).log_every
     return f"""# Figure 10: English Wikipedia
 
 Bits per character on the whole test text, the last 4 % of the file, every character predicted once with the state
-carried through. Three layers of 256, minibatches of 10, windows of 100, Adam, no dropout, one pass ({whole:,}
-minibatches), so that every character of the training text is seen once. The learning rate is the best of
-{", ".join(f"{rate:g}" for rate in RATES)} after {sweep:,} minibatches, for every network alike: if the first or the
-last of them is best, the next one beyond is tried too; rates within {100 * (CLOSE - 1):.0f} % of the best are trained
-twice as long and compared again, and once more, up to {sweep * 2**DOUBLINGS:,} minibatches. The best rate and the
-second best make the pass; the network is judged by the one that ends lower on the test text. One seed.
+carried through. Three layers of 256, minibatches of 10, windows of 100, Adam, no dropout, gradients not clipped, one
+pass ({whole:,} minibatches), so that every character of the training text is seen once. One seed.
+
+For every network alike, the learning rates {", ".join(f"{rate:g}" for rate in RATES)} are compared after {sweep:,}
+minibatches: if the first or the last of them is best, the next one beyond is tried too; rates within
+{100 * (CLOSE - 1):.0f} % of the best are trained twice as long and compared again, and once more, up to
+{sweep * 2**DOUBLINGS:,} minibatches. A pass is made with the best and one with the second best; the network is judged
+by the one that ends lower on the test text.
 
 {table}
+
+{" ".join(notes)}
 
 The cost of training lies below that of the test text, though in the first pass neither has been read before: the ten
 lanes read on in their articles, and the weights follow them.
 
 ## The learning rates
 
-Cost of training over the last fifth of so many minibatches, by which the two rates are chosen (the best in bold), and
-cost on the test text after {_test_every(whole):,} minibatches and after the pass.
+Cost of training over the last fifth of {_in_words(lengths)} minibatches, by which the two rates are chosen (in bold);
+cost on the test text after {_test_every(whole):,} minibatches and after the pass; and the largest mean norm of the
+gradient over {every:,} minibatches, wherever in the run it was.
 
 {rates_table(found, whole)}
 
@@ -339,13 +355,14 @@ on the first 90 million characters and test on the last 5.
 The networks of figure 10 are not meant to compete with these. The paper keeps them small to compare two architectures
 in reasonable time: less than two million parameters, where the others have from more than 20 million to 277 million.
 They see the text once, the others several times, most of them with some regularisation. What the figure can show is
-the difference between its curves. Networks with several heads were left out, to have time for whole passes.
+the difference between its curves. Networks with several heads were left out, to have time for whole passes. The texts
+beside this page go on from `{PROMPT}`, drawn at temperature 1 with seed 0.
 """
 
 
 def rates_table(found: Sequence[CurveRuns], whole: int) -> str:
-    """The costs of every rate of every sweep, as far as it was trained; the best rate in bold."""
-    lengths = [found[0].curve.sweep_steps * 2**k for k in range(DOUBLINGS + 1)]
+    """The costs of every rate of every sweep, as far as it was trained; those of the passes in bold."""
+    lengths = _contest_lengths(found[0].curve)
     rows = []
     for curve in found:
         for rate, run in sorted(curve.sweep.items()):
@@ -354,27 +371,35 @@ def rates_table(found: Sequence[CurveRuns], whole: int) -> str:
             last = np.inf if (cost := final_cost(run, whole)) is None else cost
             costs += [tests.get(_test_every(whole), np.inf), last]
             shown = [f"{cost:.3f}" if np.isfinite(cost) else "" for cost in costs]
-            if run.diverged:
-                shown[-1] = f"diverged after {run.steps:,}"
-            elif run in _awaited(curve, whole):
-                shown[-1] = f"not yet: {run.steps:,} so far"
-            name = f"**{rate:g}**" if rate == curve.rate else f"{rate:g}"
-            rows.append([curve.curve.network.label, name, *shown])
-    return markdown_table(["network", "rate", *(f"{n:,}" for n in lengths), "test text", "at the end"], rows)
+            if not shown[-1] and (run.diverged or run in _awaited(curve, whole)):
+                shown[-1] = f"{'diverged after' if run.diverged else 'not whole:'} {run.steps:,}"
+            norms = [line["gradient_norm"] for line in read_log(run.folder)]
+            name = f"**{rate:g}**" if run in _passes(curve) else f"{rate:g}"
+            rows.append([curve.curve.network.label, name, *shown, f"{max(norms, default=0.0):.2g}"])
+    at_tests = f"test, {_test_every(whole):,}", "test, one pass"
+    return markdown_table(["network", "rate", *(f"{n:,}" for n in lengths), *at_tests, "gradient"], rows)
+
+
+def _contest_lengths(curve: Curve) -> list[int]:
+    return [curve.sweep_steps * 2**k for k in range(curve.doublings + 1)]
+
+
+def _in_words(numbers: Sequence[int]) -> str:
+    *others, last = [f"{n:,}" for n in numbers]
+    return f"{', '.join(others)} and {last}"
 
 
 def _write_sample(out: Path, found: CurveRuns, whole: int) -> Path | None:
     """Text from a network that has been trained for a pass, if its weights are still in the run's folder."""
-    if (run := best_pass(found, whole)) is None:
+    if (best := best_pass(found, whole)) is None:
         return None
     try:
-        trained = load_trained(run.folder, symbols_only=True)
+        trained = load_trained(best[1].folder, symbols_only=True)
     except RunError:  # committed logs come without weights: the text beside them stays
         return None
-    prompt = "'''"
-    symbols = write_text(trained, seed=0, length=400, prompt=prompt, temperature=1.0)
+    symbols = write_text(trained, seed=0, length=400, prompt=PROMPT, temperature=1.0)
     path = out / f"sample-{found.curve.network.name}.txt"
-    write_atomically(path, f"{prompt}{printable(trained.task.decode(symbols))}\n".encode())
+    write_atomically(path, f"{PROMPT}{printable(trained.task.decode(symbols))}\n".encode())
     return path
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from associative_lstm.lab.colours import CYCLE
+from associative_lstm.lab.experiments.fig10 import NETWORKS
 from associative_lstm.lab.experiments.learning.curves import Network
 from associative_lstm.lab.experiments.learning.drawing import look_of
 from associative_lstm.lab.experiments.learning.runs import Run
@@ -18,6 +19,7 @@ from associative_lstm.lab.report.results import Section, committed, with_table
 from associative_lstm.lab.report.runs import Runs, seconds_of
 from associative_lstm.lab.runlog import read_tests
 
+_LABELS = {network.name: network.label for network in NETWORKS}
 _TITLE, _COMMAND = "Figure 10: text of Wikipedia", "alstm reproduce fig10"
 
 
@@ -35,7 +37,8 @@ def wikipedia_section(results: Path, runs: Runs, lines: dict[str, Json]) -> Iter
         with_table(section, folder / "README.md")
     for path in sorted(folder.glob("sample-*.txt")):
         text = path.read_text(encoding="utf-8", errors="replace")
-        section.texts.append((f"What {path.stem.removeprefix('sample-')} writes", text))
+        name = path.stem.removeprefix("sample-")
+        section.texts.append((f"What this network writes: {_LABELS.get(name, name)}", text))
     if networks:
         judged = {name for evidence in section.claims for name in evidence.claim.runs}
         section.panels = _panels(networks, judged, _pass(folder), runs, lines)
@@ -72,8 +75,10 @@ def _panels(
             done, state = False, f"diverged after {longest.steps:,} minibatches"
         note = "the best rate is not settled yet" if rate is None else "" if done else state
         training.append(series(label, look, {"best": chosen, "sweep": ids}, rate, note))
-        tests = [f"{i}#test" for i in chosen if f"{i}#test" in lines]
-        test.append(series(label, look, {"best": tests}, rate, note))
+        tested_best, tested_all = (
+            [f"{i}#test" for i in some if f"{i}#test" in lines] for some in (chosen, ids)
+        )
+        test.append(series(label, look, {"best": tested_best, "sweep": tested_all}, rate, note))
         cost = [f"{test['cost']:.4g} on the test text" for test in read_tests(longest.folder)][-1:]
         final = ", ".join([*cost, *([] if done else [state])])
         seconds = f"{seconds_of(longest):,.0f}"
@@ -81,7 +86,6 @@ def _panels(
     panels = []
     if any(s["views"]["best"] for s in test):
         plot = _wikipedia_plot("the whole test text", test, networks)
-        plot["views"] = plot["views"][:1]
         panels.append(Panel("fig10-test", unit_of("wikipedia"), [], rows, plot))
     plot = _wikipedia_plot("training", training, networks)
     panels.append(Panel("fig10-training", unit_of("wikipedia"), [], [] if panels else rows, plot))
@@ -99,6 +103,7 @@ def _wikipedia_plot(what: str, entries: Sequence[Json], networks: dict[str, list
     late = [run.cost[run.step > run.steps / 20] for its in networks.values() for run in its]
     plot = learning_plot(f"{_TITLE}, {what}", "wikipedia", entries, f"Cost, {what}")
     top = 1.05 * max(float(costs.max(initial=0.0)) for costs in late)
+    plot["views"] = [{"key": "best", "name": "judged"}, {"key": "sweep", "name": "every rate"}]
     plot["y"] = [quantity | {"top": top, "zero": False} for quantity in plot["y"]]
     return plot
 

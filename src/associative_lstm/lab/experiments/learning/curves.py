@@ -89,7 +89,7 @@ class Curve:
     """A network on a task: how long its sweep and its runs are, with which rates and seeds.
 
     Rates whose cost is at most ``close`` times the best are trained twice as long and compared again, at most
-    ``doublings`` times.
+    ``doublings`` times. ``with_runner_up``: the first seed's run is made with the second best rate too.
     """
 
     task: str
@@ -100,6 +100,7 @@ class Curve:
     rates: tuple[float, ...] = RATES
     close: float = 1.02
     doublings: int = 3
+    with_runner_up: bool = False
 
     def config(self, rate: float, seed: int, steps: int) -> Config:
         """The configuration of one of its runs."""

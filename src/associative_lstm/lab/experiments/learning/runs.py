@@ -135,9 +135,9 @@ def _sweep_cost(run: Run, curve: Curve) -> float:
 
 
 def _contest(c: CurveRuns) -> tuple[list[float], int, bool]:
-    """The rates of a finished sweep that are compared last, the minibatches after which, and whether they have been.
+    """The rates of a finished sweep that are left, after how many minibatches they are compared, whether they were.
 
-    Then the first of them has won. None is left if all have diverged.
+    If they were, the best comes first. None is left if all have diverged.
     """
     rates = [rate for rate in c.sweep if np.isfinite(c.sweep_cost(rate))]
     until = c.curve.sweep_steps
@@ -167,11 +167,14 @@ def contest_jobs(runs: Path, curve: Curve) -> list[Job]:
 
 def seed_jobs(runs: Path, curve: Curve) -> list[Job]:
     """Every seed with the best rate, which a finished sweep has told; none if every rate has diverged."""
-    rate = read_curve(runs, curve).rate
-    if rate is None:
-        return []
+    found = read_curve(runs, curve)
+    wanted = [(found.rate, seed) for seed in curve.seeds]
+    if curve.with_runner_up:
+        wanted.append((found.runner_up, curve.seeds[0]))
     return [
-        Job(curve.config(rate, seed, curve.steps), curve.folder(runs, rate, seed)) for seed in curve.seeds
+        Job(curve.config(rate, seed, curve.steps), curve.folder(runs, rate, seed))
+        for rate, seed in wanted
+        if rate is not None
     ]
 
 
@@ -196,4 +199,7 @@ def _seeds_to_come(curve: Curve) -> list[Config]:
     """What a curve needs after its sweep, whatever its best rate: the rest of the first seed, and the others."""
     first, *others = curve.seeds
     rest = curve.config(curve.rates[0], first, max(1, curve.steps - curve.sweep_steps))
-    return [rest, *(curve.config(curve.rates[0], seed, curve.steps) for seed in others)]
+    return [
+        *(rest,) * (1 + curve.with_runner_up),
+        *(curve.config(curve.rates[0], seed, curve.steps) for seed in others),
+    ]
