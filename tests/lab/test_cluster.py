@@ -31,7 +31,7 @@ def ray_here(tmp_path_factory):
     pytest.importorskip("ray")
     said = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_ADDRESS", "127.0.0.1:1")  # another cluster: this machine's own is started all the same
+        patch.setenv("RAY_ADDRESS", "127.0.0.1:1")  # of another cluster, which is left alone
         with cluster.ray_cluster(workers=2, say=said.append) as execute:
             yield execute, said
 
