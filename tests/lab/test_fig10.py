@@ -116,8 +116,8 @@ def test_a_verdict_without_one_of_the_passes_says_so(smoke, tmp_path, whole):
     assert list(first.numbers)[1] == f"Associative LSTM at rate {made:g}"
     steps = f"{curves[0].steps} of {curves[0].steps} minibatches"
     awaited = f"Associative LSTM, 3 x 256, 1 copy at rate {missing:g} ({steps})"
-    assert first.numbers["not judged, because not whole"] == awaited
-    assert "not judged, because not whole" not in second.numbers
+    assert first.numbers["not judged, because not whole:"] == awaited
+    assert "not judged, because not whole:" not in second.numbers
     text = (tmp_path / "out" / "README.md").read_text()
     assert f"Not judged, because not whole: {awaited}." in text
     assert text.count("not whole: ") == 2  # there and in the table of rates

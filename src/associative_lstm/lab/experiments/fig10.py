@@ -18,6 +18,7 @@ from associative_lstm.lab.evaluation import load_trained, printable, write_text
 from associative_lstm.lab.experiments.claims import Claim, Outcome, judge, write_claims
 from associative_lstm.lab.experiments.drawing import markdown_table, save_figure, save_table, style
 from associative_lstm.lab.experiments.learning.curves import RATES, Curve, Network
+from associative_lstm.lab.experiments.learning.drawing import look_of
 from associative_lstm.lab.experiments.learning.runs import SHARE, CurveRuns, Run, make_runs, read_curve
 from associative_lstm.lab.files import RunError, write_atomically
 from associative_lstm.lab.grid import Execute, Show
@@ -228,7 +229,7 @@ def judge_curves(found: Sequence[CurveRuns], runs: Path, whole: int) -> list[Cla
                 numbers[f"{network} at rate {best.config.learning_rate:g}"] = cost
             numbers["difference"] = difference
             if awaited := ", ".join(_unfinished((lstm, curve), whole)):
-                numbers["not judged, because not whole"] = awaited
+                numbers["not judged, because not whole:"] = awaited
         claim = judge(
             f"The Associative LSTM with {name} performs comparably to the LSTM on Wikipedia.",
             f"after one pass its cost on the test text is at most {COMPARABLE} bits per character above the LSTM's, "
@@ -277,11 +278,12 @@ def draw(found: Sequence[CurveRuns], whole: int) -> Figure:
             if (run := shown_run(curve, whole)) is None:
                 continue
             step, cost = _thinned(run.step, run.cost, curve.curve.steps)
-            (line,) = axes.plot(step / whole, cost, linewidth=0.9, alpha=0.6)
+            colour, line = look_of(curve.curve.network)
+            axes.plot(step / whole, cost, color=colour, linewidth=0.9, alpha=0.6)
             tests = read_tests(run.folder)
             x, y = [t["step"] / whole for t in tests], [t["cost"] for t in tests]
             label = f"{curve.curve.network.label}, rate {run.config.learning_rate:g}"
-            axes.plot(x, y, "o-", color=line.get_color(), label=label)
+            axes.plot(x, y, f"o{line}", color=colour, label=label)
             late = [*cost[step > whole / 20], *y]
             lowest, highest = min([lowest, *late]), max([highest, *late])
         if highest:
