@@ -39,6 +39,16 @@ def test_figure_10s_verdicts_and_page_come_from_the_logs(monkeypatch):
     assert (RESULTS / "fig10" / "README.md").read_text() == fig10.page(found, 96_000)
 
 
+def test_the_readme_quotes_figure_10():
+    numbers = read_claims(RESULTS / "fig10" / "claims.json")[0].numbers
+    shown = (ROOT / "README.md").read_text().split("### Wikipedia\n")[1].split("\n### ")[0]
+    lstm, associative = [(cost, name.split()[-1]) for name, cost in numbers.items()][:2]
+    for cost, rate in (lstm, associative):
+        assert f"{cost:.3f}" in shown
+        assert f"(at rate {rate})" in shown.replace("\n", " ")
+    assert f"{lstm[0] - associative[0]:.3f} bits" in shown
+
+
 def test_the_readme_recommends_the_start_that_was_best():
     (claim,) = (c for c in read_claims(RESULTS / "starts" / "claims.json") if c.key == "8b")
     shown = (ROOT / "README.md").read_text().split("### Which start?")[1].split("\n## ")[0]
