@@ -128,14 +128,23 @@ def test_a_network_whose_best_rate_diverged_is_judged_by_the_second_best(smoke, 
     runs = shutil.copytree(folder / "runs", tmp_path / "runs")
     curves = fig10.curves_of(str(folder / "runs" / "text"), smoke=True)
     found = read_curve(runs, curves[1])
-    best = found.sweep[found.rate].folder
-    (best / "test.jsonl").unlink()
+    best, second = (found.sweep[rate].folder for rate in (found.rate, found.runner_up))
     (best / "diverged.txt").write_text("stopped at its last step: the cost is not finite\n")
-    claims = fig10.draw_and_judge(tmp_path / "out", runs, curves, curves[0].steps).claims
-    assert list(claims[0].numbers)[1:] == [f"Associative LSTM at rate {found.runner_up:g}", "difference"]
-    text = (tmp_path / "out" / "README.md").read_text()
+
+    def judged_and_page():
+        outcome = fig10.draw_and_judge(tmp_path / "out", runs, curves, curves[0].steps)
+        return outcome.claims[0], (tmp_path / "out" / "README.md").read_text()
+
+    assert "diverged after" not in judged_and_page()[1]  # it was in a later pass
+    (best / "test.jsonl").unlink()
+    claim, text = judged_and_page()
+    assert list(claim.numbers)[1:] == [f"Associative LSTM at rate {found.runner_up:g}", "difference"]
     assert f"| diverged after {curves[0].steps} |" in text
     assert "not whole" not in text
+    (second / "test.jsonl").unlink()
+    claim, _ = judged_and_page()
+    assert claim.numbers == {"not_yet_run": "associative-lstm-3x256-1"}
+    assert claim.runs[1] == second.relative_to(runs).as_posix()  # the one that goes on is shown
 
 
 def test_a_network_that_diverged_is_not_awaited(smoke, tmp_path):

@@ -212,9 +212,13 @@ class Trainer:
 
 
 def random_states() -> dict[str, Any]:
-    """The states of the three global random generators, as tensors and plain values."""
+    """The states of the three global random generators, as tensors and plain values.
+
+    NumPy's legacy one is among them: nothing here draws from it, but a user's task may, and a resumed run is to draw
+    what it would have drawn. Its newer interface does not tell the half of a pair of normal numbers that it keeps.
+    """
     version, numbers, gauss = random.getstate()
-    name, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002 (nothing here draws from it; a task of yours may)
+    name, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002 (kept, not drawn from)
     return {
         "torch": torch.get_rng_state(),
         "python": [version, list(numbers), gauss],
@@ -230,4 +234,4 @@ def restore_random_states(states: dict[str, Any]) -> None:
         raise ValueError("the state of NumPy's random generator is not one")  # NumPy itself does not check it
     torch.set_rng_state(states["torch"])
     random.setstate((version, tuple(numbers), gauss))
-    np.random.set_state((name, keys.numpy().astype(np.uint32), position, has_gauss, cached))  # noqa: NPY002 (as above)
+    np.random.set_state((name, keys.numpy().astype(np.uint32), position, has_gauss, cached))  # noqa: NPY002 (put back, not drawn from)

@@ -17,7 +17,7 @@ from associative_lstm.lab.config import PRESETS, task_of
 from associative_lstm.lab.evaluation import load_trained, printable, write_text
 from associative_lstm.lab.experiments.claims import Claim, Outcome, judge, write_claims
 from associative_lstm.lab.experiments.drawing import markdown_table, save_figure, save_table, style
-from associative_lstm.lab.experiments.learning.curves import RATES, Curve, Network
+from associative_lstm.lab.experiments.learning.curves import RATES, Curve, Network, copies_in_words
 from associative_lstm.lab.experiments.learning.drawing import look_of
 from associative_lstm.lab.experiments.learning.runs import SHARE, CurveRuns, Run, make_runs, read_curve
 from associative_lstm.lab.files import RunError, write_atomically
@@ -212,8 +212,7 @@ def judge_curves(found: Sequence[CurveRuns], runs: Path, whole: int) -> list[Cla
     lstm, *associative = found
     claims = []
     for key, curve in zip(("10a", "10b"), associative, strict=True):
-        copies = curve.curve.network.values["copies"]
-        name = "1 copy" if copies == 1 else f"{copies} copies"
+        copies = copies_in_words(curve.curve.network.values["copies"])
         theirs, ours = (best_pass(c, whole) for c in (lstm, curve))
         numbers: dict[str, float | str] = {}
         verdict = None
@@ -231,7 +230,7 @@ def judge_curves(found: Sequence[CurveRuns], runs: Path, whole: int) -> list[Cla
             if awaited := ", ".join(_unfinished((lstm, curve), whole)):
                 numbers["not judged, because not whole:"] = awaited
         claim = judge(
-            f"The Associative LSTM with {name} performs comparably to the LSTM on Wikipedia.",
+            f"The Associative LSTM with {copies} performs comparably to the LSTM on Wikipedia.",
             f"after one pass its cost on the test text is at most {COMPARABLE} bits per character above the LSTM's, "
             "each at the better of the passes made with its two best rates",
             verdict,
@@ -311,7 +310,9 @@ def page(found: Sequence[CurveRuns], whole: int) -> str:
     table = markdown_table(
         ["network", "parameters", "learning rate", "minibatches", "after one pass"], measured
     )
-    notes = [f"Not judged, because not whole: {'; '.join(u)}." for u in [_unfinished(found, whole)] if u]
+    notes = []
+    if awaited := _unfinished(found, whole):
+        notes.append(f"Not judged, because not whole: {'; '.join(awaited)}.")
     if absent := [c.curve.network.label for c in found if not c.sweep]:
         notes.append(f"Not yet run: {'; '.join(absent)}.")
     others = markdown_table(

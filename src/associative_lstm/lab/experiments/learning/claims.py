@@ -57,7 +57,7 @@ CHANGED = (
     "The sweep was made longer when short ones had been seen to mislead, the second pass added when the gradients of "
     "the Associative LSTM had exploded, past a third of the pass, at the rate that was best in the sweep.",
 )
-"""What was changed about claims and runs after the first runs, of XML, assignment and copy, had been seen."""
+"""What was changed about claims and runs after runs had been seen."""
 
 
 @dataclass(frozen=True)
