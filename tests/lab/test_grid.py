@@ -120,6 +120,26 @@ def test_one_failure_does_not_stop_the_others(tmp_path):
     assert is_finished(jobs[2])
 
 
+class Deadly:
+    """Stands in for the configuration of a run that takes its process down, here by being unpickled."""
+
+    steps = 20
+
+    def __reduce__(self):
+        return os._exit, (9,)
+
+
+def test_runs_whose_process_dies_are_named_and_the_others_are_made(tmp_path):
+    good = jobs_in(tmp_path)
+    deadly = [Job(Deadly(), tmp_path / name) for name in "xyz"]
+    died = [f"{job.folder}: its process ended with code 9" for job in deadly]
+    assert run_grid([deadly[0], *good[:2]], local(2)) == died[:1]
+    assert is_finished(good[0])
+    assert is_finished(good[1])
+    alone = f"{good[2].folder}: no process is left to make it"
+    assert sorted(run_grid([*deadly[1:], good[2]], local(2))) == sorted([*died[1:], alone])
+
+
 def test_progress_ends_with_everything_done(tmp_path):
     shown = []
     jobs = jobs_in(tmp_path)

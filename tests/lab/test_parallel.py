@@ -72,7 +72,7 @@ def test_a_log_that_was_changed_sends_both_processes_back_to_the_checkpoint_befo
     command = [sys.executable, *LAUNCHER, "-m", "associative_lstm.lab.cli", "resume", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("log.jsonl is not what was written); continuing from checkpoint-00000006") == 1
+    assert done.stderr.count("log.jsonl is not what was written; continuing from checkpoint-00000006") == 1
     assert log.read_text().splitlines() == before
 
 
@@ -153,7 +153,7 @@ def test_ctrl_c_stops_both_processes_after_the_same_step(tmp_path):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(worker), signal.SIGINT)
         _, errors = process.communicate(timeout=120)
-    [checkpoint] = find_checkpoints(tmp_path / "run")
+    checkpoint, _ = find_checkpoints(tmp_path / "run")
     step = load_checkpoint(checkpoint)["trainer"]["step"]
     assert errors.count(f"alstm: stopped after step {step}; continue with: torchrun --nproc-per-node 2") == 2
     assert "KeyboardInterrupt" not in errors

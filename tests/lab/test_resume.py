@@ -66,6 +66,7 @@ def test_a_run_killed_at_random_moments_ends_like_one_never_killed(tmp_path, tas
     assert done.returncode == 0, done.stderr
     assert_same_run(tmp_path / "killed", tmp_path / "whole")
     assert not list((tmp_path / "killed").glob(".*.tmp"))
+    assert not list((tmp_path / "killed").glob("*.1"))  # a kill loses nothing that does not come again
 
 
 @pytest.mark.parametrize("model", ["associative-lstm", "permutation-rnn", "unitary-rnn", "ntm"])
@@ -105,11 +106,13 @@ def test_two_checkpoints_are_kept_and_a_damaged_one_is_named_and_passed_over(tmp
     data = bytearray(newest.read_bytes())
     data[len(data) // 2] ^= 1
     newest.write_bytes(data)
-    said = []
+    said, log = [], (run / "log.jsonl").read_bytes()
     resume(run, steps=40, say=said.append)
     assert said == [
-        f"{newest} is damaged (its content is not what was written); continuing from {before.name}"
+        f"{newest} is damaged (its content is not what was written); continuing from {before.name}",
+        f"what was there is kept in {run / 'log.jsonl.1'}, {run / 'times.jsonl.1'}",
     ]
+    assert (run / "log.jsonl.1").read_bytes() == log
     assert_same_run(run, tmp_path / "whole")
     assert len(find_checkpoints(run)) == 2
     assert newest not in find_checkpoints(run)
@@ -175,7 +178,8 @@ def test_ctrl_c_finishes_the_step_saves_and_says_how_to_go_on(tmp_path):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
-    [checkpoint] = find_checkpoints(tmp_path / "run")
+    checkpoint, beginning = find_checkpoints(tmp_path / "run")
+    assert load_checkpoint(beginning)["trainer"]["step"] == 0
     step = load_checkpoint(checkpoint)["trainer"]["step"]
     assert f"stopped after step {step}; continue with: alstm resume {tmp_path / 'run'}" in errors
     assert "Traceback" not in errors

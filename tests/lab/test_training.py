@@ -223,7 +223,7 @@ def test_a_full_disk_stops_the_run_and_leaves_the_last_good_checkpoint(tmp_path,
 
 
 def test_a_full_disk_under_the_log_is_one_sentence_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(runlog.os, "fsync", FullDisk(os.fsync, left=6))
+    monkeypatch.setattr(runlog.os, "fsync", FullDisk(os.fsync, left=10))
     with pytest.raises(RunError, match="No space left on device"):
         train(config(steps=100), tmp_path)
 

@@ -22,8 +22,8 @@ from associative_lstm.lab.training import resume, train
 
 
 @pytest.fixture
-def text(tmp_path):
-    path = tmp_path / "text"
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "text"
     path.write_bytes(np.random.default_rng(0).integers(97, 123, 12_345, dtype=np.uint8).tobytes())
     return path
 
@@ -148,7 +148,7 @@ def test_a_torn_or_changed_line_is_made_again(tmp_path, text):
     tests.write_bytes(whole.replace(b'"step": 10', b'"step": 11'))
     said = []
     resume(tmp_path / "run", steps=25, say=said.append)
-    assert "test.jsonl is not what was written); continuing from checkpoint-00000010" in said[0]
+    assert "test.jsonl is not what was written; continuing from checkpoint-00000010" in said[0]
     assert tests.read_bytes() == whole
 
 

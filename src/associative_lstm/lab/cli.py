@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = app(args=arguments, prog_name="alstm", standalone_mode=False)
     except Interrupted as stopped:
-        return _fail(str(stopped), 130)
+        return _fail(str(stopped), stopped.code)
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", 130)
     except BrokenPipeError:
@@ -76,7 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _fail(message: str, code: int) -> int:
     sentence = " ".join(message.split())
-    print(f"alstm: {sentence}", file=sys.stderr, flush=True)
+    try:
+        print(f"alstm: {sentence}", file=sys.stderr, flush=True)
+    except OSError:  # a terminal that was closed: what is left in the buffer must not fail again at the exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     return code
 
 

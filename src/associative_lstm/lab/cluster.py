@@ -185,7 +185,8 @@ def apply(changes: Changes, folder: Path) -> None:
     So whatever is there when this machine stops is a run that can go on.
     """
     new_checkpoint = any(name in changes.checkpoints for name in changes.grown)
-    for name, (start, data) in sorted(changes.grown.items(), key=lambda item: item[0] in changes.checkpoints):
+    order = {"config.toml": -1} | dict.fromkeys(changes.checkpoints, 1)  # the first makes the folder a run
+    for name, (start, data) in sorted(changes.grown.items(), key=lambda item: order.get(item[0], 0)):
         if start == 0:
             write_atomically(folder / name, data)
             continue

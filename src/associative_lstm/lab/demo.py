@@ -1,6 +1,5 @@
 """Two networks side by side on variable assignment, with the same N_h and nearly the same number of parameters."""
 
-import multiprocessing
 import re
 import sys
 from collections.abc import Callable
@@ -10,9 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from associative_lstm.lab.config import Config, complete
 from associative_lstm.lab.files import Interrupted, RunError
+from associative_lstm.lab.signals import listening
+from associative_lstm.lab.workers import told_to_stop, workers
 
 if TYPE_CHECKING:
     from associative_lstm.lab.evaluation import Trained
+    from associative_lstm.lab.training import Progress
 
 # Each network has the settings that serve it best on this task: keys that start as conjugates of each other for the
 # Associative LSTM, a forget gate that starts open for the LSTM; one learning rate, which suits both.
@@ -35,22 +37,16 @@ def train_side_by_side(
 
     ``show`` gets a run's name and its progress, ``say`` what a process has to tell.
     """
-    spawn = multiprocessing.get_context("spawn")
-    processes, readers = [], {}
-    for name, config in configs.items():
-        reader, writer = spawn.Pipe(duplex=False)
-        process = spawn.Process(target=_train_one, args=(config, folder / name, writer), name=name)
-        process.start()
-        writer.close()
-        processes.append(process)
-        readers[reader] = name
     failures: list[BaseException] = []
-    try:
+    arguments = [(config, folder / name) for name, config in configs.items()]
+    with listening() as asked, workers(_train_one, arguments) as started:
+        readers = {worker.connection: name for worker, name in zip(started, configs, strict=True)}
+        stopping = 0
         while readers:
-            for reader in cast("list[Connection]", wait(list(readers))):
+            for reader in cast("list[Connection]", wait(list(readers), timeout=0.2)):
                 try:
                     kind, content = reader.recv()
-                except EOFError:
+                except (EOFError, OSError):
                     del readers[reader]
                     continue
                 if kind == "progress":
@@ -59,20 +55,19 @@ def train_side_by_side(
                     say(content)
                 else:
                     failures.append(content)
-    except KeyboardInterrupt:  # the processes have had the same Ctrl-C, and save their runs
-        commands = " and ".join(f"alstm resume {folder / name}" for name in configs)
-        failures.append(Interrupted(f"stopped; continue with: {commands}"))
-    except BaseException:
-        for process in processes:
-            process.terminate()
-        raise
-    finally:
-        for process in processes:
-            process.join()
+            if asked() and not stopping:
+                stopping = asked()
+                for worker in started:
+                    worker.stop()
+    if stopping:
+        begun = [folder / name for name in configs if (folder / name / "config.toml").exists()]
+        commands = " and ".join(f"alstm resume {run}" for run in begun)
+        how = f"; continue with: {commands}" if begun else " before anything was trained"
+        raise Interrupted(f"stopped{how}", stopping)
     if failures:
         raise failures[0]
-    if any(process.exitcode for process in processes):
-        raise RunError(f"a training process ended with code {[p.exitcode for p in processes]}")
+    if any(worker.process.exitcode for worker in started):
+        raise RunError(f"a training process ended with code {[w.process.exitcode for w in started]}")
     return {name: folder / name for name in configs}
 
 
@@ -94,9 +89,12 @@ def _train_one(config: Config, folder: Path, writer: Connection) -> None:
     try:
         from associative_lstm.lab.training import train
 
-        train(config, folder, show=lambda progress: writer.send(("progress", tuple(progress))))
-    except (Interrupted, KeyboardInterrupt, BrokenPipeError):
-        pass  # the process that shows the demo has had the same Ctrl-C, and speaks for both
+        def show(progress: "Progress") -> None:
+            writer.send(("progress", tuple(progress)))
+
+        train(config, folder, show=show, asked=told_to_stop(writer))
+    except (Interrupted, BrokenPipeError):
+        pass  # the process that shows the demo has asked for it and speaks for both, or is gone
     except Exception as error:
         writer.send(("failure", RunError(str(error) or type(error).__name__)))
     finally:

@@ -3,8 +3,11 @@
 import contextlib
 import os
 import re
+import signal
+import stat
 import tempfile
 from pathlib import Path
+from typing import IO
 
 
 class RunError(RuntimeError):
@@ -17,6 +20,11 @@ class Diverged(RunError):
 
 class Interrupted(Exception):
     """The run was asked to stop, and has stopped with everything saved: how to go on, in one sentence."""
+
+    def __init__(self, message: str, number: int = signal.SIGINT) -> None:
+        super().__init__(message)
+        self.code = 128 + number
+        """The exit code by which shells know that a program was stopped by the signal of that number."""
 
 
 def memory_lacked(error: BaseException) -> str | None:
@@ -42,8 +50,10 @@ def memory_lacked(error: BaseException) -> str | None:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a temporary file beside ``path``, bring it to the disk, and rename it."""
+    """Write a temporary file beside ``path``, bring it to the disk, and rename it. A link is not replaced."""
     temporary: str | None = None
+    if path.is_symlink():
+        raise RunError(f"{path} is a link, which is not written through: put a file there, or nothing")
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
         with os.fdopen(handle, "wb") as file:
@@ -70,8 +80,31 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def remove_temporaries(folder: Path) -> None:
-    """Remove what interrupted writes have left behind."""
+def remove_temporaries(folder: Path, names: str) -> None:
+    """Remove what interrupted writes have left behind of files whose ``names`` match this regular expression."""
+    temporary = re.compile(rf"\.(?:{names})\.[a-z0-9_]{{8}}\.tmp")
     for left in folder.glob(".*.tmp"):
-        with contextlib.suppress(OSError):
-            left.unlink()
+        if temporary.fullmatch(left.name) and left.is_file() and not left.is_symlink():
+            with contextlib.suppress(OSError):
+                left.unlink()
+
+
+def refuse_foreign(path: Path, *, replaced: bool = False) -> None:
+    """Refuse what is at ``path`` if it is no file, or one that has another name, where writing would be felt too.
+
+    A file that is only ever ``replaced`` may have another name: that one keeps the content.
+    """
+    status = path.lstat()
+    if stat.S_ISLNK(status.st_mode):
+        raise RunError(f"{path} is a link, which is not written through: put a copy of the file there")
+    if not stat.S_ISREG(status.st_mode):
+        raise RunError(f"{path} is not a file")
+    if status.st_nlink > 1 and not replaced:
+        raise RunError(f"{path} is a hard link, which is not written through: put a copy of the file there")
+
+
+def open_own(path: Path) -> IO[bytes]:
+    """Open a file to append to it; it is made if need be. What :func:`refuse_foreign` refuses is not opened."""
+    if os.path.lexists(path):
+        refuse_foreign(path)
+    return open(path, "ab", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o644))

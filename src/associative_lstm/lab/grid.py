@@ -5,15 +5,18 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from associative_lstm.lab.checkpoint import exported_step, find_checkpoints, step_of
 from associative_lstm.lab.config import Config
 from associative_lstm.lab.files import Diverged, Interrupted, RunError, write_atomically
 from associative_lstm.lab.runlog import last_step, read_config
+from associative_lstm.lab.signals import Asked, listening
 from associative_lstm.lab.training import WEIGHTS, is_tested, resume, train
+from associative_lstm.lab.workers import told_to_stop, workers
 
 DIVERGED = "diverged.txt"
 """In the folder of a run that ended early because a number was not finite: what happened, in one sentence."""
@@ -47,20 +50,21 @@ def is_finished(job: Job) -> bool:
     return last > steps or (last == steps and exported_step(job.folder / WEIGHTS) == steps)
 
 
-def make_run(job: Job) -> str | None:
+def make_run(job: Job, asked: Asked | None = None) -> str | None:
     """Begin, continue or lengthen one run; None, or why it could not be made.
 
-    A run that diverges is made: that is its result, and :data:`DIVERGED` says so. One that is asked to stop raises
+    A log that came without its checkpoints, as in a clone, is kept beside and the run begun again. A run that
+    diverges is made: that is its result, and :data:`DIVERGED` says so. One that is asked to stop raises
     :class:`~associative_lstm.lab.files.Interrupted`: the others must not be begun then.
     """
     try:
-        _make(job)
+        _make(job, asked)
     except (RunError, OSError, ValueError) as error:
         return f"{job.folder}: {error}"
     return None
 
 
-def _make(job: Job) -> None:
+def _make(job: Job, asked: Asked | None) -> None:
     begun = (job.folder / "config.toml").is_file()
     if begun:
         _check_same(job)
@@ -68,20 +72,21 @@ def _make(job: Job) -> None:
         return
     try:
         if begun:
-            resume(job.folder, steps=max(job.config.steps, read_config(job.folder).steps))
+            steps = max(job.config.steps, read_config(job.folder).steps)
+            alone = not find_checkpoints(job.folder)
+            resume(job.folder, steps=steps, ignore_log=alone, asked=asked)
         else:
-            train(job.config, job.folder)
+            train(job.config, job.folder, asked=asked)
     except Diverged as stopped:  # kept with the logs, which may be read elsewhere
         reason = str(stopped).replace(f"{job.folder}{os.sep}", "").replace(str(job.folder), "its folder")
         write_atomically(job.folder / DIVERGED, f"{reason}\n".encode())
 
 
-def _make_in_worker(job: Job) -> str | None:
-    """In a process of its own: Ctrl-C has reached the one that gives out the jobs too, and ends the grid there."""
-    try:
-        return make_run(job)
-    except Interrupted as stopped:
-        return f"{job.folder}: {stopped}"
+def _make_runs(connection: Connection) -> None:
+    """In a process of its own: make the jobs that come, one after the other, until none comes or it has to stop."""
+    with suppress(EOFError, OSError, Interrupted):  # whoever gives out the jobs is gone, or wants an end
+        while (job := connection.recv()) is not None:
+            connection.send(make_run(job, told_to_stop(connection)))
 
 
 def _check_same(job: Job) -> None:
@@ -93,18 +98,43 @@ def _check_same(job: Job) -> None:
 
 
 def local(processes: int) -> Execute:
-    """Make jobs with so many ``processes`` of this machine, through joblib."""
+    """Make jobs with so many ``processes`` of this machine."""
 
     def execute(jobs: Sequence[Job]) -> Iterator[str | None]:
-        from joblib import Parallel, delayed
-
         if processes == 1:
             yield from map(make_run, jobs)
             return
-        with Parallel(n_jobs=processes, batch_size=1, return_as="generator_unordered") as parallel:
-            # joblib's processes may have been started for another grid, in another working folder.
-            absolute = [Job(job.config, job.folder.absolute()) for job in jobs]
-            yield from parallel(delayed(_make_in_worker)(job) for job in absolute)
+        left, stopping = list(reversed(jobs)), 0
+        with listening() as asked, workers(_make_runs, [()] * min(processes, len(jobs))) as started:
+            busy: dict[Connection, Job] = {}
+            idle = list(started)
+            while True:
+                while idle and left and not stopping:
+                    worker, job = idle.pop(), left.pop()
+                    busy[worker.connection] = job
+                    with suppress(OSError):  # a worker that has ended shows that below
+                        worker.connection.send(job)
+                if not busy:
+                    break
+                for ready in cast("list[Connection]", wait(list(busy), timeout=0.2)):
+                    job = busy.pop(ready)
+                    [worker] = [one for one in started if one.connection is ready]
+                    try:
+                        reason = ready.recv()
+                        idle.append(worker)
+                    except (EOFError, OSError):
+                        worker.process.join()
+                        reason = f"{job.folder}: its process ended with code {worker.process.exitcode}"
+                    yield reason
+                if asked() and not stopping:
+                    stopping = asked()
+                    for worker in started:
+                        worker.stop()
+            for worker in started:
+                worker.stop()
+        if stopping:
+            raise Interrupted("stopped, with every run saved; the same command goes on from there", stopping)
+        yield from (f"{job.folder}: no process is left to make it" for job in reversed(left))
 
     return execute
 

@@ -11,25 +11,46 @@
     checkpoint-STEP-DIGEST.pt  the last two checkpoints
     model.safetensors          the weights, when the run is done
     lock                       held by the process that works on the run
+    NAME.1, NAME.2, ...        what a file was before a resume that could not go on from it
 """
 
 import contextlib
 import fcntl
 import hashlib
+import itertools
 import json
 import os
 import platform
+import re
 import socket
 import time
+from collections.abc import Collection
 from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
 from associative_lstm.lab.config import Config, complete, read_toml
-from associative_lstm.lab.files import RunError, remove_temporaries, write_atomically
+from associative_lstm.lab.files import (
+    RunError,
+    open_own,
+    refuse_foreign,
+    remove_temporaries,
+    write_atomically,
+)
 
-LOGS = ("log.jsonl", "times.jsonl")
+TIMES = "times.jsonl"
+LOGS = ("log.jsonl", TIMES)
 TESTS = "test.jsonl"
+VERSIONS = "versions.json"
+WEIGHTS = "model.safetensors"
+
+_APPENDED = (*LOGS, TESTS)
+_REPLACED = (
+    rf"(?:config\.toml|versions\.json|{re.escape(WEIGHTS)}|diverged\.txt|curve\.png|"
+    r"(?:log|times|test)\.jsonl|checkpoint-\d+-[0-9a-f]{16}\.pt)(?:\.\d+)?"
+)
+_OWN = re.compile(rf"{_REPLACED}|lock|eval-.*\.json|events\.out\.tfevents\..*")
+"""The names of all that is ever written in the folder of a run."""
 
 
 def hold(folder: Path) -> contextlib.ExitStack:
@@ -37,7 +58,10 @@ def hold(folder: Path) -> contextlib.ExitStack:
     with contextlib.ExitStack() as files:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            lock = files.enter_context(open(folder / "lock", "a"))
+            for path in folder.iterdir():
+                if _OWN.fullmatch(path.name):
+                    refuse_foreign(path, replaced=path.name not in _APPENDED)
+            lock = files.enter_context(open_own(folder / "lock"))
         except OSError as error:
             raise RunError(f"{folder} cannot be written: {error.strerror or error}") from error
         try:
@@ -51,7 +75,7 @@ class RunLog:
     """A run folder opened for writing, by one process at a time.
 
     Args:
-        folder: the folder; it is made if need be.
+        folder: the folder; it is made if need be, and a new run finds it empty.
         config: the configuration of a new run; None to open an existing one.
     """
 
@@ -59,6 +83,8 @@ class RunLog:
         self.folder = Path(folder)
         if config is None and not (self.folder / "config.toml").is_file():
             raise RunError(f"{self.folder} is not a run: it has no config.toml")
+        if config is not None and _holds_something_else(self.folder):
+            raise RunError(f"{self.folder} is not empty and holds no run: choose another folder")
         self._open_files = hold(self.folder)
         self._files: dict[str, IO[bytes]] = {}
         self._events: _Events | None = None
@@ -79,36 +105,61 @@ class RunLog:
             )
         else:
             self.config = config
-            write_atomically(self.folder / "versions.json", json.dumps(versions(), indent=2).encode() + b"\n")
-            write_atomically(path, config.to_toml().encode())
-        remove_temporaries(self.folder)
+            write_atomically(path, config.to_toml().encode())  # the first: with it, the folder is a run
+        remove_temporaries(self.folder, _REPLACED)
 
     def reconfigure(self, config: Config) -> None:
         """Change the configuration of the run: to make it longer."""
         self.config = config
         write_atomically(self.folder / "config.toml", config.to_toml().encode())
 
-    def start(self, positions: dict[str, Any] | None = None, step: int = 0) -> None:
+    def misfits(self, positions: dict[str, Any]) -> dict[str, str]:
+        """What is wrong with each log that does not begin with what a checkpoint knows of it, by the log's name."""
+        known = [*LOGS, *([TESTS] if self.config.test_every is not None and TESTS in positions else [])]
+        found = {name: _misfit(self.folder / name, *positions[name]) for name in known}
+        return {name: what for name, what in found.items() if what}
+
+    def start(
+        self,
+        positions: dict[str, Any] | None = None,
+        step: int = 0,
+        *,
+        begin_anew: Collection[str] = (),
+        keep: bool = False,
+    ) -> list[Path]:
         """Open the logs at ``positions``, as a checkpoint of ``step`` has them; what was written after is dropped.
 
         Not so the evaluation that belongs to the checkpoint itself, which is made after it: if it is there, it stays.
-        Logs that differ from what the checkpoint knows of them are a ValueError, and left as they are.
+        Logs to ``begin_anew`` are kept beside under new names, and with ``keep`` all others of which anything is
+        dropped; these names are returned. Without positions the run itself begins anew.
         """
-        ends = {name: _end(self.folder / name, positions[name]) if positions else 0 for name in LOGS}
-        if self.config.test_every is not None:
-            tests = self.folder / TESTS
-            before = _end(tests, positions[TESTS]) if positions and TESTS in positions else 0
-            ends[TESTS] = _end_of_test(tests, before, step)
+        ends = {}
+        for name in (*LOGS, *([TESTS] if self.config.test_every is not None else [])):
+            known = positions is not None and name in positions and name not in begin_anew
+            ends[name] = positions[name][0] if positions is not None and known else 0
+        if TESTS in ends and TESTS not in begin_anew:
+            ends[TESTS] = _end_of_test(self.folder / TESTS, ends[TESTS], step)
+        if positions is None:
+            ends |= dict.fromkeys((VERSIONS, WEIGHTS), 0)  # which are replaced
+        kept = []
         with contextlib.ExitStack() as files:
             try:
                 for name, end in ends.items():
-                    self._files[name] = files.enter_context(open(self.folder / name, "ab"))
-                    self._files[name].truncate(end)
-                events = files.enter_context(open(self.folder / _Events.new_name(), "wb"))
+                    path = self.folder / name
+                    if (keep or name in begin_anew) and path.exists() and path.stat().st_size > end:
+                        kept.append(_keep(path))
+                if positions is None:
+                    described = json.dumps(versions(), indent=2).encode() + b"\n"
+                    write_atomically(self.folder / VERSIONS, described)
+                for name in ends.keys() & _APPENDED:
+                    self._files[name] = files.enter_context(open_own(self.folder / name))
+                    self._files[name].truncate(ends[name])
+                events = files.enter_context(open(self.folder / _Events.new_name(), "xb"))
                 self._events = _Events(events, last_step(self.folder))
             except OSError as error:
                 raise RunError(f"{self.folder} cannot be written: {error.strerror or error}") from error
             self._open_files.enter_context(files.pop_all())
+        return kept
 
     def append(self, record: dict[str, Any], seconds: float) -> None:
         """Add one line to the logs and hand it to the system."""
@@ -216,17 +267,38 @@ def read_tests(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
     return _read_lines(Path(folder) / TESTS, ("step", "cost"))
 
 
-def _end(path: Path, position: Any) -> int:
-    """The end of what a checkpoint knows of a log, if the log still begins with it."""
-    end, digest = position
+def _holds_something_else(folder: Path) -> bool:
+    """Whether a folder without a run has anything in it but what the first moment of a killed run leaves there."""
+    try:
+        names = [path.name for path in folder.iterdir()]
+    except OSError:  # not there yet, or not to be read: who writes will see
+        return False
+    left = re.compile(r"lock|\.config\.toml\.[a-z0-9_]{8}\.tmp")
+    return "config.toml" not in names and not all(left.fullmatch(name) for name in names)
+
+
+def _keep(path: Path) -> Path:
+    """Copy a file to the first free one of the names ``path.1``, ``path.2``, ..."""
+    beside = (path.with_name(f"{path.name}.{k}") for k in itertools.count(1))
+    free = next(name for name in beside if not os.path.lexists(name))
+    write_atomically(free, path.read_bytes())
+    return free
+
+
+def _misfit(path: Path, end: Any, digest: Any) -> str:
+    """What is wrong with a log that should begin with ``end`` bytes of this digest; nothing if it does."""
     if type(end) is not int or end < 0:
         raise ValueError(f"its position in {path.name} is {end!r}")
-    content = path.read_bytes() if path.is_file() else b""
+    if not path.is_file():
+        return "is missing" if end else ""
+    content = path.read_bytes()
     if len(content) < end:
-        raise ValueError(f"{path.name} has {len(content)} bytes and should have {end}")
-    if _digest(content[:end]) != digest:
-        raise ValueError(f"{path.name} is not what was written")
-    return end
+        return f"has {len(content)} bytes and should have {end}"
+    if _digest(content[:end]) == digest:
+        return ""
+    whole = len(_parse(content[:end]))
+    where = f" (line {whole + 1} cannot be read)" if whole < content[:end].count(b"\n") else ""
+    return f"is not what was written{where}"
 
 
 def _end_of_test(path: Path, end: int, step: int) -> int:

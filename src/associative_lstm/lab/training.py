@@ -3,12 +3,11 @@
 import dataclasses
 import math
 import os
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,16 +17,19 @@ from lightning_fabric import Fabric
 from associative_lstm.lab.checkpoint import (
     export_weights,
     save_checkpoint,
+    step_of,
     usable_checkpoints,
 )
 from associative_lstm.lab.config import Config
 from associative_lstm.lab.evaluation import cost_of_reading
 from associative_lstm.lab.files import Diverged, Interrupted, RunError, memory_lacked
-from associative_lstm.lab.runlog import RunLog, read_tests
+from associative_lstm.lab.runlog import LOGS, TESTS, TIMES, WEIGHTS, RunLog, last_step, read_tests
+from associative_lstm.lab.signals import Asked, listening
 from associative_lstm.lab.tasks import Wikipedia
 from associative_lstm.lab.trainer import Trainer, make_fabric
 
-WEIGHTS = "model.safetensors"
+_MAY_DIFFER = ("steps", "checkpoint_every", "data")
+"""What a resumed run may have otherwise than its checkpoint: it changes no number, if the text is the same."""
 
 
 class Progress(NamedTuple):
@@ -47,11 +49,16 @@ Say = Callable[[str], None]
 
 
 def _to_stderr(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)
+    with suppress(OSError):  # a terminal that was closed
+        print(message, file=sys.stderr, flush=True)
 
 
-def train(config: Config, folder: str | Path, *, show: Show | None = None) -> Path:
-    """Train a new run in ``folder`` and return the folder.
+def train(
+    config: Config, folder: str | Path, *, show: Show | None = None, asked: Asked | None = None
+) -> Path:
+    """Train a new run in ``folder``, which is new or empty, and return the folder.
+
+    Signals ask it to stop; if ``asked`` is given, that function is asked after every step instead.
 
     >>> import tempfile
     >>> from associative_lstm.lab.config import complete
@@ -67,16 +74,24 @@ def train(config: Config, folder: str | Path, *, show: Show | None = None) -> Pa
         with RunLog(folder, config) if fabric.is_global_zero else nullcontext() as log:
             if log is not None:
                 log.start()
-            _loop(trainer, log, Path(folder), None, 0.0, show)
+            _loop(trainer, log, Path(folder), None, 0.0, show, asked)
     return Path(folder)
 
 
 def resume(
-    folder: str | Path, *, steps: int | None = None, show: Show | None = None, say: Say = _to_stderr
+    folder: str | Path,
+    *,
+    steps: int | None = None,
+    ignore_log: bool = False,
+    show: Show | None = None,
+    say: Say = _to_stderr,
+    asked: Asked | None = None,
 ) -> Path:
     """Continue the run in ``folder`` from its last good checkpoint, exactly as if it had never stopped.
 
-    ``steps`` makes the run longer. A damaged checkpoint is named through ``say``.
+    ``steps`` makes the run longer. What is damaged is named through ``say``. Logs that do not fit the checkpoint are
+    refused, and so is a run that has logs and no checkpoint. With ``ignore_log`` such files are kept beside, under
+    new names, and the run goes on from the checkpoint, or from the start if there is none.
     """
     fabric = make_fabric()
     with _own_settings(), RunLog(folder) if fabric.is_global_zero else nullcontext() as log:
@@ -85,11 +100,17 @@ def resume(
         if steps is not None and steps < config.steps:
             raise RunError(f"steps can be raised, not lowered: the run has {config.steps}, got {steps}")
         config = dataclasses.replace(config, steps=steps or config.steps)
+        damaged: dict[Path, str] = {}
+        found = usable_checkpoints(log.folder, damaged) if log is not None else iter(())
+        newest = next(found, None)
+        if log is not None and newest is not None:
+            _check_same(log, config, *newest, say)  # before a network of the wrong size is made
         trainer = Trainer(config, fabric)
-        last_good, seconds = _restore(trainer, log, say)
+        checkpoints = chain([] if newest is None else [newest], found)
+        last_good, seconds = _restore(trainer, log, checkpoints, damaged, ignore_log, say)
         if log is not None and log.config != config:
             log.reconfigure(config)
-        _loop(trainer, log, Path(folder), last_good, seconds, show)
+        _loop(trainer, log, Path(folder), last_good, seconds, show, asked)
     return Path(folder)
 
 
@@ -100,21 +121,52 @@ def is_tested(folder: str | Path, config: Config) -> bool:
     ]
 
 
-def _restore(trainer: Trainer, log: RunLog | None, say: Say) -> tuple[Path | None, float]:
+def _check_same(log: RunLog, config: Config, checkpoint: Path, content: dict[str, Any], say: Say) -> None:
+    """Refuse to continue a checkpoint with another configuration than made it, and name what differs.
+
+    Checkpoints did not always hold their configuration; such a one passes.
+    """
+    path = log.folder / "config.toml"
+    if (step := step_of(checkpoint)) > config.steps:
+        raise RunError(f"{path} says {config.steps} steps, and the run has made {step}: put back what it was")
+    before = content.get("config")
+    if not isinstance(before, dict):
+        return
+    now = dataclasses.asdict(config)
+    differ = [
+        key for key in now if key in before and (type(now[key]), now[key]) != (type(before[key]), before[key])
+    ]
+    changed = [f"{key} is {now[key]!r} and was {before[key]!r}" for key in differ if key not in _MAY_DIFFER]
+    if changed:
+        raise RunError(
+            f"{path} is not what the run was begun with: {', '.join(changed)}; put back what it was, "
+            f"or begin a new run with `alstm train --config {path}`"
+        )
+    if "data" in differ:
+        say(f"data is {now['data']!r} and was {before['data']!r}: only the same text continues the run")
+
+
+def _restore(
+    trainer: Trainer,
+    log: RunLog | None,
+    checkpoints: Iterator[tuple[Path, dict[str, Any]]],
+    damaged: dict[Path, str],
+    ignore_log: bool,
+    say: Say,
+) -> tuple[Path | None, float]:
     """Put the trainer and the logs where the last good checkpoint has them; the beginning, if there is none."""
     fabric = trainer.fabric
-    damaged: dict[Path, str] = {}
-    candidates = iter(usable_checkpoints(log.folder, damaged) if log is not None else ())
+    unfit: dict[Path, tuple[str, Path]] = {}  # what is wrong with a log, and the checkpoint that says so
     while True:
-        path, content = fabric.broadcast(next(candidates, (None, {})))
+        path, content = fabric.broadcast(next(checkpoints, (None, {})))
         if path is None:
             break
-        reason = ""
+        reason, misfits, seconds = "", {}, 0.0
         try:
             trainer.load(content["trainer"])
             seconds = float(content["seconds"])
             if log is not None:
-                log.start(content["positions"], trainer.step)
+                misfits = log.misfits(content["positions"])
         except RunError:
             raise
         except Exception as error:  # whatever a damaged or foreign checkpoint leads to
@@ -122,15 +174,72 @@ def _restore(trainer: Trainer, log: RunLog | None, say: Say) -> tuple[Path | Non
         if _any(fabric, bool(reason)):
             damaged[path] = reason or "another process cannot use it"
             continue
-        for bad, reason in damaged.items() if log is not None else ():
-            say(f"{bad} is damaged ({reason}); continuing from {path.name}")
+        wrong = [] if ignore_log else [name for name in misfits if name != TIMES]
+        if log is not None:
+            unfit = {log.folder / name: (misfits[name], path) for name in wrong} | unfit
+        if _any(fabric, bool(wrong)):
+            continue
+        if log is not None:
+            _start(log, path, content["positions"], trainer.step, misfits, damaged, unfit, say)
         return path, seconds
+    if unfit:
+        file, (what, path) = next(iter(unfit.items()))
+        folder = file.parent
+        raise RunError(
+            f"{file} {what}: `alstm resume {folder} --ignore-log` goes on from {path.name} "
+            "and keeps what there is of it beside"
+        )
     if damaged:
         bad, reason = next(iter(damaged.items()))
         raise RunError(f"no checkpoint can be used: {bad} is damaged ({reason})")
     if log is not None:
-        log.start()
+        _start_over(log, ignore_log, say)
     return None, 0.0
+
+
+def _start(
+    log: RunLog,
+    path: Path,
+    positions: dict[str, Any],
+    step: int,
+    misfits: dict[str, str],
+    damaged: dict[Path, str],
+    unfit: dict[Path, tuple[str, Path]],
+    say: Say,
+) -> None:
+    """Open the logs where the checkpoint at ``path`` has them, and say what was wrong.
+
+    What they hold beyond it is dropped, because it will come again; but it is kept beside where more is lost than by
+    a kill, after which there is less than the way to the next checkpoint.
+    """
+    every = log.config.checkpoint_every
+    lost = bool(damaged or unfit) or last_step(log.folder) > (step // every + 1) * every
+    for bad, reason in damaged.items():
+        say(f"{bad} is damaged ({reason}); continuing from {path.name}")
+    for file, (what, _) in unfit.items():
+        say(f"{file} {what}; continuing from {path.name}")
+    for name, what in misfits.items():
+        say(f"{log.folder / name} {what}; a new one begins after step {step}")
+    _say_kept(log.start(positions, step, begin_anew=misfits, keep=lost), say)
+
+
+def _start_over(log: RunLog, ignore_log: bool, say: Say) -> None:
+    """Open the logs of a run without checkpoints: one that was killed as it began, unless it has more than that."""
+    folder, step = log.folder, last_step(log.folder)
+    sizes = [(folder / name).stat().st_size for name in (*LOGS, TESTS, WEIGHTS) if (folder / name).exists()]
+    if any(sizes) and not ignore_log:
+        weights = f" ({WEIGHTS} has the weights alone)" if (folder / WEIGHTS).exists() else ""
+        raise RunError(
+            f"{folder} has a log up to step {step} and no checkpoint{weights}, so there is nothing to continue from: "
+            f"`alstm train --config {folder / 'config.toml'}` makes the run again in a new folder, "
+            f"`alstm resume {folder} --ignore-log` in this one, with what is there kept beside"
+        )
+    _say_kept(log.start(keep=True), say)
+
+
+def _say_kept(kept: list[Path], say: Say) -> None:
+    if kept:
+        say(f"what was there is kept in {', '.join(map(str, kept))}")
 
 
 def _loop(
@@ -140,17 +249,23 @@ def _loop(
     last_good: Path | None,
     seconds: float,
     show: Show | None,
+    asked: Asked | None,
 ) -> None:
     config = trainer.config
     started = time.perf_counter() - seconds
     meter = _Meter(trainer, show if log is not None else None)
     tested = trainer.fabric.broadcast(log.tested() if log is not None else 0)
-    with _interruptible(trainer.fabric.world_size) as interrupted:
+    # From a terminal each of several processes gets Ctrl-C twice, once more from torchrun, and one that broke off
+    # would leave the others waiting for it.
+    patient = trainer.fabric.world_size > 1
+    with listening(patient=patient) if asked is None else nullcontext(asked) as asked:
+        if trainer.step == 0:  # whatever happens from now on, there is a checkpoint that the log goes on from
+            last_good = _checkpoint(trainer, log, last_good, time.perf_counter() - started)
         while True:
             if tested < trainer.step and _test_due(config, trainer.step):
                 begun = time.perf_counter()
                 try:
-                    record = _test(trainer, folder, interrupted, meter)
+                    record = _test(trainer, folder, asked, meter)
                 except Diverged as error:
                     raise Diverged(f"{error}; {_kept(last_good, folder)}") from error
                 if log is not None:
@@ -175,15 +290,12 @@ def _loop(
                     log.append(record, time.perf_counter() - started)
                 meter.logged(record["cost"])
                 trainer.totals = type(trainer.totals)()
-            stop = _agreed(trainer, interrupted)
+            stop = _agreed(trainer, asked)
             if step % config.checkpoint_every == 0 or last or stop or _test_due(config, step):
-                content = {"trainer": trainer.save(), "seconds": time.perf_counter() - started}
-                if log is not None:
-                    content["positions"] = log.positions()
-                    last_good = _save(log.folder, step, content, last_good)
+                last_good = _checkpoint(trainer, log, last_good, time.perf_counter() - started)
             meter.step()
             if stop and not last:
-                raise _interruption(trainer, folder)
+                raise _interruption(trainer, folder, stop)
     if log is not None:
         export_weights(log.folder / WEIGHTS, trainer.weights(), config, trainer.step)
 
@@ -193,7 +305,7 @@ def _test_due(config: Config, step: int) -> bool:
     return config.test_every is not None and step > 0 and step % config.test_every == 0
 
 
-def _test(trainer: Trainer, folder: Path, interrupted: threading.Event, meter: "_Meter") -> dict[str, Any]:
+def _test(trainer: Trainer, folder: Path, asked: Asked, meter: "_Meter") -> dict[str, Any]:
     """The cost on the whole test text, lanes shared by the processes. Training goes on as if it had not been."""
     fabric, task = trainer.fabric, trainer.task
     assert isinstance(task, Wikipedia)
@@ -204,8 +316,8 @@ def _test(trainer: Trainer, folder: Path, interrupted: threading.Event, meter: "
         nonlocal done
         done += 1
         meter.test(done / len(reading))
-        if _asked(trainer, interrupted):
-            raise _interruption(trainer, folder)
+        if number := _asked(trainer, asked):
+            raise _interruption(trainer, folder, number)
 
     sums = torch.tensor(cost_of_reading(trainer.model, task, reading, advance), dtype=torch.float64)
     if fabric.world_size > 1:
@@ -216,11 +328,17 @@ def _test(trainer: Trainer, folder: Path, interrupted: threading.Event, meter: "
     return {"step": trainer.step, "cost": bits / symbols, "symbols": int(symbols)}
 
 
-def _save(folder: Path, step: int, content: dict[str, Any], last_good: Path | None) -> Path:
+def _checkpoint(trainer: Trainer, log: RunLog | None, last_good: Path | None, seconds: float) -> Path | None:
+    """Write a checkpoint, in the first process; all take part in making it."""
+    content = {"trainer": trainer.save(), "config": dataclasses.asdict(trainer.config), "seconds": seconds}
+    if log is None:
+        return None
+    content["positions"] = log.positions()
     try:
-        return save_checkpoint(folder, step, content, keep=last_good)
+        return save_checkpoint(log.folder, trainer.step, content, keep=last_good)
     except RunError as error:
-        raise RunError(f"stopped after step {step}: {error}; {_kept(last_good, folder)}") from error
+        kept = _kept(last_good, log.folder)
+        raise RunError(f"stopped after step {trainer.step}: {error}; {kept}") from error
 
 
 def _kept(last_good: Path | None, folder: Path) -> str:
@@ -239,58 +357,38 @@ def _command(trainer: Trainer) -> str:
     return f"torchrun {machines}--nproc-per-node {here} -m associative_lstm.lab.cli"
 
 
-def _agreed(trainer: Trainer, interrupted: threading.Event) -> bool:
+def _agreed(trainer: Trainer, asked: Asked) -> int:
     """Whether to stop now: several processes must do so after the same step, and ask each other at every tenth.
 
     torchrun kills processes that have not ended 30 seconds after Ctrl-C, so ten steps should not take longer.
     """
     if trainer.fabric.world_size > 1 and trainer.step % 10:
-        return False
-    return _asked(trainer, interrupted)
+        return 0
+    return _asked(trainer, asked)
 
 
-def _asked(trainer: Trainer, interrupted: threading.Event) -> bool:
-    """Whether this process, or any of several, has been asked to stop."""
-    return _any(trainer.fabric, interrupted.is_set())
+def _asked(trainer: Trainer, asked: Asked) -> int:
+    """The signal that has asked this process, or any of several, to stop; 0 if none has."""
+    return _most(trainer.fabric, asked())
 
 
 def _any(fabric: Fabric, here: bool) -> bool:
     """Whether something is so in this process, or in any of several, which all must ask."""
+    return bool(_most(fabric, int(here)))
+
+
+def _most(fabric: Fabric, here: int) -> int:
+    """The largest of the numbers that the processes have, which all must ask."""
     if fabric.world_size == 1:
         return here
-    anywhere = torch.tensor(int(here))
+    anywhere = torch.tensor(here)
     torch.distributed.all_reduce(anywhere, op=torch.distributed.ReduceOp.MAX)
-    return bool(anywhere)
+    return int(anywhere)
 
 
-def _interruption(trainer: Trainer, folder: Path) -> Interrupted:
-    return Interrupted(
-        f"stopped after step {trainer.step}; continue with: {_command(trainer)} resume {folder}"
-    )
-
-
-@contextmanager
-def _interruptible(processes: int = 1) -> Iterator[threading.Event]:
-    """An event that Ctrl-C sets, instead of breaking off in the middle of a step; a second Ctrl-C does that.
-
-    Not so with several processes: from a terminal each gets Ctrl-C twice, once more from torchrun, and one that broke
-    off would leave the others waiting for it.
-    """
-    asked = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield asked
-        return
-
-    def ask(number: int, frame: object) -> None:
-        asked.set()
-        signal.signal(signal.SIGINT, before if processes == 1 else signal.SIG_IGN)
-
-    before = signal.signal(signal.SIGINT, ask)
-    try:
-        yield asked
-    finally:
-        if processes == 1 or not asked.is_set():
-            signal.signal(signal.SIGINT, before)
+def _interruption(trainer: Trainer, folder: Path, number: int) -> Interrupted:
+    how = f"{_command(trainer)} resume {folder}"
+    return Interrupted(f"stopped after step {trainer.step}; continue with: {how}", number)
 
 
 @contextmanager
@@ -341,10 +439,17 @@ class _Meter:
         left = trainer.config.steps - trainer.step
         rate, seconds = (symbols - before) / (now - start), (now - start) / (trainer.step - first) * left
         self._last = Progress(trainer.step, trainer.config.steps, cost, rate, seconds)
-        self._show(self._last)
+        self._tell(self._last)
 
     def test(self, share: float) -> None:
         now = time.perf_counter()
         if self._show is not None and now >= self._next:
             self._next = now + 0.2
-            self._show(self._last._replace(step=self._trainer.step, tested=share))
+            self._tell(self._last._replace(step=self._trainer.step, tested=share))
+
+    def _tell(self, progress: Progress) -> None:
+        try:
+            if self._show is not None:
+                self._show(progress)
+        except OSError:  # nobody is there to see it, as after a terminal was closed: no reason to stop
+            self._show = None

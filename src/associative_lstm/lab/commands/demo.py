@@ -1,6 +1,7 @@
 """`alstm demo`: what the memory does, in about two minutes."""
 
 import time
+from os.path import lexists
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from associative_lstm.lab.commands.common import console, errors
+from associative_lstm.lab.commands.train import a_folder
 
 _NAMES = {"associative-lstm": "Associative LSTM", "lstm": "LSTM"}
 _CURVE = 30
@@ -26,7 +28,9 @@ and must say the green characters before they come: which value was stored under
 
 def demo(
     steps: Annotated[int, typer.Option(help="Minibatches for each network.", min=1)] = 12_000,
-    out: Annotated[Path | None, typer.Option(help="A new folder (default: a new one in runs/).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A new folder (default: a new one in runs/).", parser=a_folder)
+    ] = None,
     seed: Annotated[int, typer.Option(help="Decides weights and data.", min=0)] = 0,
 ) -> None:
     """Train the Associative LSTM and the LSTM side by side on variable assignment, and ask both the same questions.
@@ -37,7 +41,7 @@ def demo(
     from associative_lstm.lab.files import RunError
     from associative_lstm.lab.plots import plot_runs
 
-    folder = out or next(p for k in range(1, 10_000) if not (p := Path("runs") / f"demo-{k}").exists())
+    folder = out or next(p for k in range(1, 10_000) if not lexists(p := Path("runs") / f"demo-{k}"))
     if folder.exists() and any(folder.iterdir()):
         raise RunError(f"{folder} is not empty: choose another folder")
     console.print(_INTRODUCTION)

@@ -34,8 +34,8 @@ def fig10(
     """Train an LSTM and Associative LSTMs of three layers on Wikipedia; the cost on its test text over training.
 
     Hours per network, which makes two passes, with its two best learning rates. It may be stopped at any time: the
-    same command goes on from the checkpoints. Logs that came without these, as in a clone, begin again if they are
-    not whole: give another --runs to keep them.
+    same command goes on from the checkpoints. Runs whose logs came without these, as in a clone, begin again if
+    they are not whole, with the old logs kept beside.
 
     Example: alstm reproduce fig10 --data enwik8.gz --jobs 2
     """

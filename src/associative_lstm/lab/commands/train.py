@@ -18,6 +18,13 @@ from associative_lstm.lab.config import PRESETS, Config, complete, nearest, read
 _NETWORK, _RUN = "Network", "Run"
 
 
+def a_folder(name: str | Path) -> Path:
+    """The folder that was named: no name is none, and does not stand for the current folder."""
+    if not str(name):
+        raise typer.BadParameter("a folder's name is missing")
+    return Path(name)
+
+
 def train(
     task: Annotated[
         str | None, typer.Argument(help="The task: see `alstm show`.", autocompletion=complete_task)
@@ -98,7 +105,8 @@ def train(
         int | None, typer.Option(help="Threads per process (default 1).", rich_help_panel=_RUN)
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The new run's folder (default: a new one in runs/).")
+        Path | None,
+        typer.Option(help="The run's folder, new or empty (default: a new one in runs/).", parser=a_folder),
     ] = None,
 ) -> None:
     """Train a network on a task, in a new run folder.
@@ -133,7 +141,7 @@ def new_folder(config: Config) -> Path:
         parts.append(f"{config.copies}-copies")
     name = "-".join([*parts, f"seed-{config.seed}"])
     candidates = [Path("runs") / name, *(Path("runs") / f"{name}-{k}" for k in range(2, 10_000))]
-    return next(folder for folder in candidates if not folder.exists())
+    return next(folder for folder in candidates if not os.path.lexists(folder))
 
 
 def _train(config: Config, folder: Path) -> None:
@@ -153,6 +161,13 @@ def resume(
     seed: Annotated[
         int | None, typer.Option(help="Must be the run's own seed: a run keeps the one it has.")
     ] = None,
+    ignore_log: Annotated[
+        bool,
+        typer.Option(
+            "--ignore-log",
+            help="Keep logs that do not fit beside, under new names; without a checkpoint begin again.",
+        ),
+    ] = False,
 ) -> None:
     """Continue a run from its last good checkpoint, exactly as if it had not stopped.
 
@@ -162,13 +177,13 @@ def resume(
     from associative_lstm.lab.runlog import read_config
 
     if not _speaks():
-        training.resume(run, steps=steps)
+        training.resume(run, steps=steps, ignore_log=ignore_log)
         return
     config = read_config(run)
     if seed is not None and seed != config.seed:
         raise ValueError(f"seed cannot be changed: the run has {config.seed}, got {seed}")
     with live_line(config.task, steps or config.steps) as show:
-        training.resume(run, steps=steps, show=show)
+        training.resume(run, steps=steps, ignore_log=ignore_log, show=show)
     _finish(run)
 
 

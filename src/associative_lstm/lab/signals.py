@@ -1,0 +1,57 @@
+"""Ctrl-C, SIGTERM (a cluster, a shutdown) and SIGHUP (a closed terminal): each asks a run to stop."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+Asked = Callable[[], int]
+"""The number of the signal that has asked to stop; 0 as long as none has."""
+
+
+@contextmanager
+def listening(*, patient: bool = False) -> Iterator[Asked]:
+    """A function that tells which signal has come. A second Ctrl-C or SIGTERM does what it did before this.
+
+    Not so if ``patient``: then all that come later are ignored. A SIGHUP that is ignored already, by `nohup`, stays
+    ignored; a second one always is, because a terminal that is closed sends two.
+    """
+    number = 0
+    before: dict[int, Any] = {}
+
+    def hear(heard: int, frame: object) -> None:
+        nonlocal number
+        number = heard
+        for other, handler in before.items():
+            signal.signal(other, signal.SIG_IGN if patient or other == signal.SIGHUP else handler)
+
+    if threading.current_thread() is threading.main_thread():  # Python allows handlers in no other
+        for each in SIGNALS:
+            handler = signal.getsignal(each)
+            if each != signal.SIGHUP or handler != signal.SIG_IGN:
+                before[each] = signal.SIG_DFL if handler is None else handler  # None: not Python's own
+        for listened in before:
+            signal.signal(listened, hear)
+    try:
+        yield lambda: number
+    finally:
+        for listened, handler in before.items():
+            if not number or not (patient or listened == number == signal.SIGHUP):
+                signal.signal(listened, handler)
+
+
+@contextmanager
+def ignoring() -> Iterator[None]:
+    """Ignore the signals; a process that is started meanwhile does so from its beginning to its end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in SIGNALS}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, signal.SIG_DFL if handler is None else handler)
