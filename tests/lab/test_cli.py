@@ -267,7 +267,9 @@ def test_a_benchmark_that_could_not_be_written_is_not_begun(alstm, tmp_path):
 
 
 def test_without_the_lab_there_is_one_sentence():
-    program = "import sys; sys.modules['typer'] = None; import associative_lstm.lab.cli"
+    program = (
+        "import sys; sys.modules['typer'] = None; from associative_lstm.lab.cli import main; sys.exit(main())"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("alstm: the lab is not installed: pip install -e '.[lab]'")
@@ -295,9 +297,17 @@ def test_what_does_not_fit_in_memory_is_one_sentence(alstm, run, monkeypatch):
     assert (code, err) == (1, f"alstm: stopped at step 1: {lack}; {kept}\n")
 
 
-def test_another_error_is_not_hidden(alstm, run, monkeypatch):
+def test_another_error_is_one_sentence_and_can_be_seen(alstm, run, monkeypatch):
     monkeypatch.setattr(SequenceModel, "forward", lambda *_: torch.ones(2) @ torch.ones(3))
-    for command in (["eval", run], ["train", "copy", "--model", "lstm", "--out", run.with_name("new")]):
+    sentence = "alstm: unexpected error, which is a fault of alstm: RuntimeError: inconsistent tensor size"
+    for number, command in enumerate((["eval"], ["train", "copy", "--model", "lstm", "--out"])):
+        monkeypatch.delenv("ALSTM_DEBUG", raising=False)
+        code, out, err = alstm(*command, run if not number else run.with_name("new"))
+        assert (code, out, err.count("\n")) == (70, "", 1)
+        assert err.startswith(sentence)
+        assert "ALSTM_DEBUG=1" in err
+        monkeypatch.setenv("ALSTM_DEBUG", "1")
+        command.append(run if not number else run.with_name("newer"))
         with pytest.raises(RuntimeError, match="inconsistent tensor size"):
             alstm(*command)
 

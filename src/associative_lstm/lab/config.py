@@ -8,11 +8,11 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
-from associative_lstm.lab.tasks import TASKS, make_task
-from associative_lstm.lab.tasks.base import Task
-from associative_lstm.lab.tasks.corpus import Progress
+if TYPE_CHECKING:  # tasks are made of tensors: who only wants names need not wait for PyTorch
+    from associative_lstm.lab.tasks.base import Task
+    from associative_lstm.lab.tasks.corpus import Progress
 
 MODELS: dict[str, tuple[int, tuple[str, ...]]] = {
     "associative-lstm": (128, ("copies", "heads", "key_init", "forget_bias", "recurrent_update")),
@@ -108,7 +108,9 @@ _AT_LEAST_ONE = [
     "test_every",
     "threads",
 ]
-_LARGEST = 2**31 - 1
+_LARGEST = LARGEST_SEED = 2**31 - 1
+_LARGEST_FILE = 2**20
+_LARGEST_FLOAT = 3.4e38  # of single precision, in which networks are trained
 _AT_MOST = {"batch_size": 10_000, "window": 1_000_000, "layers": 1000, "threads": 1024}
 
 
@@ -120,6 +122,8 @@ def nearest(name: object, known: Mapping[str, Any] | list[str]) -> str:
 
 def complete(values: Mapping[str, Any]) -> Config:
     """A configuration with every choice made and checked; what is missing is the paper's, or the default."""
+    from associative_lstm.lab.tasks import TASKS
+
     for key in values:
         if key not in _TYPES:
             raise ValueError(f"unknown key {key!r} in the configuration, {nearest(key, _TYPES)}")
@@ -151,6 +155,8 @@ def _checked(key: str, value: Any) -> Any:
         raise ValueError(f"seed must not be negative, got {value}")
     if kind is float and not math.isfinite(value):
         raise ValueError(f"{key} must be a finite number, got {value}")
+    if kind is float and abs(value) > _LARGEST_FLOAT:
+        raise ValueError(f"{key} must be at most {_LARGEST_FLOAT:g} in size, got {value}")
     if key == "learning_rate" and value <= 0:
         raise ValueError(f"learning_rate must be positive, got {value}")
     if key == "key_init" and value not in ("glorot", "conjugate"):
@@ -165,6 +171,8 @@ _NAMES = {int: "an integer", float: "a number", str: "a string", bool: "true or 
 
 def _with_the_papers_choices(config: Config) -> Config:
     """Fill in what is None, and refuse options that the task or the network would ignore."""
+    from associative_lstm.lab.tasks import TASKS
+
     hidden_size, options = MODELS[config.model]
     task = TASKS[config.task]
     choices: dict[str, Any] = {
@@ -210,7 +218,11 @@ def _refuse(config: Config, keys: tuple[str, ...] | list[str], owner: str) -> No
 def read_toml(path: str | Path) -> dict[str, Any]:
     """The keys and values of a TOML file; a file that is not TOML is one sentence."""
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        with open(path, "rb") as file:
+            content = file.read(_LARGEST_FILE + 1)
+        if len(content) > _LARGEST_FILE:
+            raise ValueError("it is longer than any configuration")
+        return tomllib.loads(content.decode())
     except OSError as error:
         raise ValueError(f"configuration {str(path)!r} cannot be read: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:  # tomllib's own error and that of UTF-8 are ValueErrors
@@ -218,11 +230,15 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise ValueError(f"configuration {str(path)!r} is not valid TOML: {reason}") from error
 
 
-def task_of(config: Config, progress: Progress = lambda message: None, *, symbols_only: bool = False) -> Task:
+def task_of(
+    config: Config, progress: "Progress" = lambda message: None, *, symbols_only: bool = False
+) -> "Task":
     """The task that a complete configuration describes; ``progress`` hears of a download.
 
     ``symbols_only``: without Wikipedia's text, for those who only write.
     """
+    from associative_lstm.lab.tasks import make_task
+
     options: dict[str, Any] = {}
     if config.window is not None:
         options["window"] = config.window

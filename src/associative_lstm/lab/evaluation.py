@@ -2,7 +2,6 @@
 
 import json
 import math
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -14,11 +13,12 @@ from torch import Tensor
 from associative_lstm.lab.checkpoint import usable_checkpoints
 from associative_lstm.lab.config import Config, complete, task_of
 from associative_lstm.lab.cost import cost_of
-from associative_lstm.lab.files import RunError
+from associative_lstm.lab.files import Diverged, RunError
 from associative_lstm.lab.model import SequenceModel, build_model, load_weights
 from associative_lstm.lab.runlog import read_config
 from associative_lstm.lab.tasks import OnlineTask, Wikipedia
 from associative_lstm.lab.tasks.base import Batch, Task
+from associative_lstm.lab.words import printable as printable
 
 
 class Trained(NamedTuple):
@@ -115,6 +115,10 @@ def evaluate(
         advance()
     total = float(units.sum())
     r = float(bits.sum()) / max(total, 1.0)
+    if not math.isfinite(r):
+        raise Diverged(
+            "the cost is not finite: the network, which has diverged, says nothing that could be measured"
+        )
     n = len(bits)
     error = (
         math.sqrt(n / (n - 1) * float(((bits - r * units) ** 2).sum())) / max(total, 1.0)
@@ -163,15 +167,23 @@ def predict(trained: Trained, *, seed: int, symbols: int) -> tuple[Batch, Tensor
     stream = task.stream(1, seed, split="test")
     if task.episodic:
         batch = next(stream)
-        return batch, trained.model(batch.inputs)[0]
+        return batch, _finite(trained.model(batch.inputs)[0])
     batches, logits, state, length = [], [], None, 0
     while length < symbols:
         batches.append(next(stream))
         piece, state = trained.model(batches[-1].inputs, state)
-        logits.append(piece)
+        logits.append(_finite(piece))
         length += len(piece)
     batch = Batch(*(torch.cat(parts)[:symbols] for parts in zip(*batches, strict=True)))
     return batch, torch.cat(logits)[:symbols]
+
+
+def _finite(logits: Tensor) -> Tensor:
+    if not logits.isfinite().all():
+        raise Diverged(
+            "the network says nothing that could be shown: its output is not finite, it has diverged"
+        )
+    return logits
 
 
 @torch.inference_mode()
@@ -200,17 +212,8 @@ def write_text(
     symbol, written, state = symbols.unsqueeze(1), [], None
     for _ in range(length):
         logits, state = trained.model(symbol, state)
-        probabilities = torch.softmax(logits[-1, 0].double() / temperature, dim=-1)
+        probabilities = torch.softmax(_finite(logits[-1, 0]).double() / temperature, dim=-1)
         symbol = torch.multinomial(probabilities, 1, generator=generator).unsqueeze(1)
         written.append(symbol[0])
         advance()
     return torch.cat(written)
-
-
-def printable(text: str) -> str:
-    """The text with a replacement character for every one that could command a terminal.
-
-    >>> printable("to \\x1b[31mred\\x07, and a new line:\\n").replace("\ufffd", "?")
-    'to ?[31mred?, and a new line:\\n'
-    """
-    return "".join(c if c in "\n\t" or unicodedata.category(c)[0] != "C" else "\ufffd" for c in text)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from associative_lstm.lab.words import counted
+
 _STEP = "A training step is forward, backward and Adam (fused=True)."
 _RATIOS = "A ratio is the median over turns, in each of which both were called; milliseconds are medians too."
 
@@ -21,7 +23,9 @@ def markdown(results: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
     lines = ["# Speed and memory", "", f"Measured with {versions}.", "", _STEP, _RATIOS, ""]
     for group in results.get("groups", []):
-        what = f"{group['what']}, T {group['steps']}, B {group['batch']}, {group['threads']} thread(s)"
+        what = (
+            f"{group['what']}, T {group['steps']}, B {group['batch']}, {counted(group['threads'], 'thread')}"
+        )
         lines += [f"## {group['title']}: {what}", ""]
         lines += _table(
             ["network", "ms", "quartiles", f"{group['against']}, ms", "speed", "the paper's"],
@@ -87,6 +91,12 @@ def markdown(results: dict[str, Any]) -> str:
         lines += _table(
             ["kernels", "seconds of the step", "seconds of the imports"],
             [[row["what"], f"{row['step']:.1f}", f"{row['imports']:.1f}"] for row in results["start"]],
+        )
+    if "help" in results:
+        lines += ["## Help", ""]
+        lines += _table(
+            ["command", "seconds", "times an empty Python program"],
+            [[row["what"], f"{row['seconds']:.2f}", f"{row['ratio']:.0f}"] for row in results["help"]],
         )
     return "\n".join(lines)
 

@@ -7,21 +7,22 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from associative_lstm.lab.commands.common import console, progress_bar
+from associative_lstm.lab.commands.common import SEEDS, console, finite, progress_bar
+from associative_lstm.lab.words import counted
 
 PARTS = ("tables", "settings", "itself", "growth", "memory", "tasks", "start")
 
 
 def bench(
     threads: Annotated[
-        list[int] | None, typer.Option(help="Threads to measure with; may be repeated.", min=1)
+        list[int] | None, typer.Option(help="Threads to measure with; may be repeated.", min=1, max=1024)
     ] = None,
     part: Annotated[
         list[str] | None, typer.Option(help=f"Only this part, may be repeated: {', '.join(PARTS)}.")
     ] = None,
     seconds: Annotated[float, typer.Option(help="Seconds for each group of networks.", min=0.01)] = 4.0,
     out: Annotated[Path, typer.Option(help="The folder for bench.json and bench.md.")] = Path("bench"),
-    seed: Annotated[int, typer.Option(help="Decides the inputs.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Decides the inputs.", **SEEDS)] = 0,
 ) -> None:
     """Time the networks in turns, against torch.nn.LSTM, after checking that they compute the right thing.
 
@@ -32,6 +33,7 @@ def bench(
     from associative_lstm.lab.files import write_atomically
     from associative_lstm.lab.runlog import versions
 
+    finite("--seconds", seconds)
     chosen = part or list(PARTS)
     unknown = [name for name in chosen if name not in PARTS]
     if unknown:
@@ -58,6 +60,7 @@ def bench(
         jobs.append(("tasks", lambda: growth.batch_generation(counts[0], seconds / 4)))
     if "start" in chosen:
         jobs.append(("start", start.first_and_second))
+        jobs.append(("help", start.time_of_help))
 
     out.mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {"versions": versions()}
@@ -75,12 +78,13 @@ def bench(
 
 def _print(kind: str, row: dict[str, Any]) -> None:
     if kind == "groups":
+        size = f"T {row['steps']}, B {row['batch']}, {counted(row['threads'], 'thread')}"
         table = Table(
             "network",
             "ms (quartiles)",
             f"speed / {row['against']}",
             "paper",
-            title=f"{row['title']}: {row['what']}, T {row['steps']}, B {row['batch']}, {row['threads']} thread(s)",
+            title=f"{row['title']}: {row['what']}, {size}",
         )
         for entry in row["rows"]:
             low, high = entry["quartiles"]
@@ -94,7 +98,7 @@ def _print(kind: str, row: dict[str, Any]) -> None:
         console.print(table)
     elif kind == "itself":
         console.print(
-            f"{row['title']}, {row['threads']} thread(s), {row['network']}: {row['milliseconds']:.2f} ms, "
+            f"{row['title']}, {counted(row['threads'], 'thread')}, {row['network']}: {row['milliseconds']:.2f} ms, "
             f"{row['over_reference']:.1f} times the reference loop's speed, "
             f"{row['of_products']:.2f} of the speed of its matrix products alone"
         )
@@ -113,6 +117,10 @@ def _print(kind: str, row: dict[str, Any]) -> None:
     elif kind == "start":
         console.print(
             f"kernels {row['what']}: first step {row['step']:.1f} s, after {row['imports']:.1f} s of imports"
+        )
+    elif kind == "help":
+        console.print(
+            f"{row['what']}: {row['seconds']:.2f} s, {row['ratio']:.0f} times an empty Python program"
         )
     else:
         console.print(

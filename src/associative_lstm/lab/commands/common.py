@@ -3,22 +3,44 @@
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
 
-from associative_lstm.lab.config import MODELS, PRESETS
-from associative_lstm.lab.tasks import TASKS
+from associative_lstm.lab.config import LARGEST_SEED, MODELS, PRESETS
+from associative_lstm.lab.words import printable
 
-console = Console(highlight=False, soft_wrap=True, markup=False)  # paths and texts may hold brackets
-errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
+SEEDS: dict[str, Any] = {"min": 0, "max": LARGEST_SEED}
+"""What every --seed may be."""
+
+
+class _Console(Console):
+    """Prints nothing that a terminal would obey, wherever it comes from: a file's name, a text, a message."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+
+console = _Console(highlight=False, soft_wrap=True, markup=False)  # paths and texts may hold brackets
+errors = _Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
+
+
+def finite(name: str, value: float) -> float:
+    """``value`` if it is a number that can be computed with: the ranges of options let "nan" and "inf" through."""
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, got {value}")
+    return value
 
 
 def complete_task(incomplete: str) -> list[tuple[str, str]]:
     """Task names that begin so, for the shell."""
+    from associative_lstm.lab.tasks import TASKS
+
     return [(name, task.description) for name, task in TASKS.items() if name.startswith(incomplete)]
 
 
@@ -49,13 +71,12 @@ def live_line(label: str, steps: int) -> Iterator[Callable[[Any], None]]:
             line = progress.add_task(label, total=steps, cost="...", rate=0.0, testing="")
 
             def show(p: Any) -> None:
-                cost = "..." if math.isnan(p.cost) else f"{p.cost:.3f}"
                 testing = "" if p.tested is None else f"testing, {p.tested:.0%}"
                 progress.update(
                     line,
                     completed=p.step,
                     total=p.steps,
-                    cost=cost,
+                    cost=_cost(p.cost),
                     rate=p.symbols_per_second,
                     testing=testing,
                 )
@@ -70,7 +91,7 @@ def live_line(label: str, steps: int) -> Iterator[Callable[[Any], None]]:
             due = time.monotonic() + 10.0
             testing = "" if p.tested is None else f", testing, {p.tested:.0%}"
             print(
-                f"{label}: step {p.step:,}/{p.steps:,}, cost {p.cost:.3f} bits, "
+                f"{label}: step {p.step:,}/{p.steps:,}, cost {_cost(p.cost)} bits, "
                 f"{p.symbols_per_second:,.0f} symbols/s, {p.seconds_left:,.0f} s left{testing}",
                 file=sys.stderr,
                 flush=True,
@@ -79,14 +100,30 @@ def live_line(label: str, steps: int) -> Iterator[Callable[[Any], None]]:
     yield say
 
 
+def _cost(cost: float) -> str:
+    return "..." if math.isnan(cost) else f"{cost:.3f}"
+
+
 @contextmanager
 def progress_bar(label: str, total: int) -> Iterator[Callable[[], None]]:
-    """A function to be called once per piece of work done."""
+    """A function to be called once per piece of work done; where there is no terminal, a line now and then."""
+    if not errors.is_terminal:
+        due, done = time.monotonic() + 30.0, 0
+
+        def say() -> None:
+            nonlocal due, done
+            done += 1
+            if time.monotonic() >= due:
+                due = time.monotonic() + 30.0
+                print(f"{label}: {done / total:.0%}", file=sys.stderr, flush=True)
+
+        yield say
+        return
     columns = (
         TextColumn("[bold]{task.description}"),
         BarColumn(bar_width=24),
         TimeRemainingColumn(compact=True),
     )
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
+    with Progress(*columns, console=errors, transient=True) as progress:
         line = progress.add_task(label, total=total)
         yield lambda: progress.advance(line)

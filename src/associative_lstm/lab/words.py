@@ -1,0 +1,21 @@
+"""Words for what is printed: counted things, and text that no terminal takes for a command."""
+
+import unicodedata
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """So many of something, in the singular where it is one.
+
+    >>> counted(1, "copy", "copies"), counted(4, "copy", "copies"), counted(20_000, "step")
+    ('1 copy', '4 copies', '20,000 steps')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def printable(text: str) -> str:
+    """The text with a replacement character for every one that could command a terminal.
+
+    >>> printable("to \\x1b[31mred\\x07, and a new line:\\n").replace("\ufffd", "?")
+    'to ?[31mred?, and a new line:\\n'
+    """
+    return "".join(c if c in "\n\t" or unicodedata.category(c)[0] != "C" else "\ufffd" for c in text)
