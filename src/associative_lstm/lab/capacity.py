@@ -11,6 +11,7 @@ from associative_lstm.functional import check_count, check_size, random_key
 from associative_lstm.lab.threads import one_thread_each
 from associative_lstm.memory import HolographicMemory, expected_error
 
+_LARGEST = 10**15  # a double counts so far, and nobody's memory
 CHUNK = 100
 READ = 100
 """Items written at a time, and items read back to measure the error, when a plan is tried out."""
@@ -66,9 +67,11 @@ def plan(items: int, size: int, error: float, power: float = 1.0) -> Plan:
     """
     check_count("items", items, least=1)
     check_size("size", size)
+    if items > _LARGEST:
+        raise ValueError(f"items: expected at most {_LARGEST:,}, got {items}")
     for name, number in (("error", error), ("power", power)):
-        if not (math.isfinite(number) and number > 0):
-            raise ValueError(f"{name}: expected a finite number above 0, got {number}")
+        if not 1e-30 <= number <= 1e30:
+            raise ValueError(f"{name}: expected a number from 1e-30 to 1e30, got {number}")
     a = (items - 1) * power
     floor = 2 * a / size
     enough = error > floor

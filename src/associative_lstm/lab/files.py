@@ -54,6 +54,8 @@ def write_atomically(path: Path, content: bytes) -> None:
     temporary: str | None = None
     if path.is_symlink():
         raise RunError(f"{path} is a link, which is not written through: put a file there, or nothing")
+    if path.exists() and not path.is_file():  # a rename would put a file in the place of a device
+        raise RunError(f"{path} could not be written: it is not a file")
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
         with os.fdopen(handle, "wb") as file:

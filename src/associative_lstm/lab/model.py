@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from associative_lstm import nn as networks
 from associative_lstm.lab.config import Config
-from associative_lstm.lab.files import RunError
+from associative_lstm.lab.files import RunError, memory_lacked
 from associative_lstm.lab.tasks.base import Task
 
 _CLASSES = {
@@ -84,13 +84,11 @@ def build_model(config: Config, task: Task) -> SequenceModel:
     """
     try:
         return _build(config, task)
-    except (
-        RuntimeError,
-        MemoryError,
-        OverflowError,
-    ) as error:  # PyTorch: too little memory is a RuntimeError
-        reason = (str(error).splitlines() or [""])[0]
-        raise RunError(f"the network is too large for this machine: {reason}") from error
+    except (RuntimeError, MemoryError, OverflowError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        if "Storage size calculation overflowed" in reason:
+            reason = "too large for any machine"
+        raise RunError(f"the network cannot be made: {memory_lacked(error) or reason}") from error
 
 
 def _build(config: Config, task: Task) -> SequenceModel:

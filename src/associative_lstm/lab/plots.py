@@ -10,6 +10,20 @@ from associative_lstm.lab.config import Config
 from associative_lstm.lab.files import RunError, write_atomically
 from associative_lstm.lab.runlog import read_config, read_log
 from associative_lstm.lab.tasks import TASKS
+from associative_lstm.lab.words import counted
+
+FORMATS = ("png", "pdf", "svg")
+
+
+def format_of(path: Path) -> str:
+    """The format of the picture that the ending of its name asks for."""
+    ending = path.suffix.removeprefix(".").lower()
+    if ending not in FORMATS:
+        endings = ", ".join(f".{name}" for name in FORMATS[:-1])
+        raise RunError(
+            f"{path} must end in {endings} or .{FORMATS[-1]}, which says what kind of picture to write"
+        )
+    return ending
 
 
 def label_of(config: Config) -> str:
@@ -28,11 +42,11 @@ def label_of(config: Config) -> str:
     }
     parts = [f"{names[config.model]} {config.hidden_size}"]
     if config.layers > 1:
-        parts.append(f"{config.layers} layers")
+        parts.append(counted(config.layers, "layer"))
     if config.model == "associative-lstm":
-        parts.append(f"{config.copies} {'copy' if config.copies == 1 else 'copies'}")
+        parts.append(counted(config.copies or 1, "copy", "copies"))
         if (config.heads or 1) > 1:
-            parts.append(f"{config.heads} heads")
+            parts.append(counted(config.heads or 1, "head"))
     return ", ".join(parts)
 
 
@@ -54,12 +68,13 @@ def labels_of(configs: Sequence[Config]) -> list[str]:
 
 
 def plot_runs(folders: Sequence[str | Path], path: Path) -> None:
-    """Draw the learning curves of runs of one task into a PNG."""
+    """Draw the learning curves of runs of one task, in the format that the ending of ``path`` asks for."""
+    format = format_of(path)
     configs = [read_config(folder) for folder in folders]
     if len({config.task for config in configs}) > 1:
         raise RunError(f"runs of different tasks: {', '.join(sorted({config.task for config in configs}))}")
     logs = [read_log(folder) for folder in folders]
-    write_atomically(path, draw_curves(logs, labels_of(configs), configs[0].task))
+    write_atomically(path, draw_curves(logs, labels_of(configs), configs[0].task, format))
 
 
 def curve_key(logs: Sequence[list[dict[str, Any]]]) -> str:
@@ -67,8 +82,10 @@ def curve_key(logs: Sequence[list[dict[str, Any]]]) -> str:
     return "answer" if all("answer" in line for log in logs for line in log) and any(logs) else "cost"
 
 
-def draw_curves(logs: Sequence[list[dict[str, Any]]], labels: Sequence[str], task_name: str) -> bytes:
-    """The PNG: cost against minibatches, one line per run; the cost of the answer where the task has one."""
+def draw_curves(
+    logs: Sequence[list[dict[str, Any]]], labels: Sequence[str], task_name: str, format: str = "png"
+) -> bytes:
+    """The picture: cost against minibatches, one line per run; the cost of the answer where the task has one."""
     from cycler import cycler
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -98,5 +115,5 @@ def draw_curves(logs: Sequence[list[dict[str, Any]]], labels: Sequence[str], tas
     axes.grid(alpha=0.25)
     axes.legend(edgecolor="none", loc="upper right")  # "best" takes long where curves have many points
     image = io.BytesIO()
-    figure.savefig(image, format="png")
+    figure.savefig(image, format=format)
     return image.getvalue()

@@ -5,17 +5,18 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from associative_lstm.lab.commands.common import console, progress_bar
+from associative_lstm.lab.commands.common import SEEDS, console, finite, progress_bar
+from associative_lstm.lab.words import counted
 
 
 def capacity(
     items: Annotated[int, typer.Option(help="Items to be stored.", min=1)],
-    size: Annotated[int, typer.Option(help="Real numbers of a key or a value (even).", min=2)],
+    size: Annotated[int, typer.Option(help="Real numbers of a key or a value (even).", min=2, max=10**15)],
     error: Annotated[float, typer.Option(help="Mean squared error per number that may remain.")],
     power: Annotated[float, typer.Option(help="Mean square of the numbers of the values.")] = 1.0,
     limit: Annotated[float, typer.Option(help="GiB that trying out the memory may take.", min=0)] = 1.0,
     seed: Annotated[
-        int, typer.Option(help="Decides the items with which the memory is tried out.", min=0)
+        int, typer.Option(help="Decides the items with which the memory is tried out.", **SEEDS)
     ] = 0,
 ) -> None:
     """Find the copies that a memory needs, their cost, and the error measured with them.
@@ -24,16 +25,21 @@ def capacity(
     """
     from associative_lstm.lab.capacity import plan, size_needed, tried_chunks, try_out
 
+    finite("--limit", limit)
     chosen = plan(items, size, error, power)
+    copies, one = counted(chosen.copies, "copy", "copies"), chosen.copies == 1
     if chosen.enough:
-        console.print(f"{chosen.copies:,} copies keep the error of {items:,} items at {error:g} or below.")
+        keep = "keeps" if one else "keep"
+        console.print(f"{copies} {keep} the error of {counted(items, 'item')} at {error:g} or below.")
     else:
         best = size_needed(items, error, power)
+        needed = counted(plan(items, best, error, power).copies, "copy", "copies")
+        elements = counted(size // 2, "element")
         console.print(
             f"No number of copies brings the error down to {error:g}: with {size:,} numbers an item it stays above "
-            f"{chosen.floor:.4g}, because a key has only {size // 2:,} elements to permute. Longer items would do: "
-            f"least memory at size {best:,}, with {plan(items, best, error, power).copies:,} copies. Below is what "
-            f"{chosen.copies:,} copies give here; twice as many would lower it by a quarter at most."
+            f"{chosen.floor:.4g}, because a key has only {elements} to permute. Longer items would do: "
+            f"least memory at size {best:,}, with {needed}. Below is what {copies} {'gives' if one else 'give'} "
+            "here; twice as many would lower it by a quarter at most."
         )
     table = Table("", "value", show_header=False)
     table.columns[1].justify = "right"
@@ -54,7 +60,7 @@ def capacity(
 
 def _bytes(count: int) -> str:
     amount, unit = float(count), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
+    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB"):
         if amount < 1024:
             break
         amount, unit = amount / 1024, larger

@@ -12,8 +12,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from associative_lstm.lab.commands.common import console, errors
+from associative_lstm.lab.commands.common import SEEDS, console, errors
 from associative_lstm.lab.commands.train import a_folder
+from associative_lstm.lab.words import counted
 
 _NAMES = {"associative-lstm": "Associative LSTM", "lstm": "LSTM"}
 _CURVE = 30
@@ -31,7 +32,7 @@ def demo(
     out: Annotated[
         Path | None, typer.Option(help="A new folder (default: a new one in runs/).", parser=a_folder)
     ] = None,
-    seed: Annotated[int, typer.Option(help="Decides weights and data.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Decides weights and data.", **SEEDS)] = 0,
 ) -> None:
     """Train the Associative LSTM and the LSTM side by side on variable assignment, and ask both the same questions.
 
@@ -44,7 +45,8 @@ def demo(
     folder = out or next(p for k in range(1, 10_000) if not lexists(p := Path("runs") / f"demo-{k}"))
     if folder.exists() and any(folder.iterdir()):
         raise RunError(f"{folder} is not empty: choose another folder")
-    console.print(_INTRODUCTION)
+    configs = demo_configs(steps, seed)
+    console.print(Text.from_markup(_INTRODUCTION))
     console.print()
     started = time.monotonic()
     board = _Board(steps)
@@ -54,15 +56,14 @@ def demo(
             board.update(name, progress)
             live.update(board.picture())
 
-        folders = train_side_by_side(demo_configs(steps, seed), folder, show, board.say)
+        folders = train_side_by_side(configs, folder, show, board.say)
     picture = folder / "demo.png"
     plot_runs(list(folders.values()), picture)
     queries = ask(folders, count=8, seed=seed)
     console.print(_measured(folders, seed))
     console.print(_answered(queries))
-    console.print(
-        f"{time.monotonic() - started:.0f} seconds; ask further questions with: alstm sample {folders['lstm']}"
-    )
+    seconds = counted(round(time.monotonic() - started), "second")
+    console.print(f"{seconds}; ask further questions with: alstm sample {folders['lstm']}")
     console.print(f"learning curves: {picture}")
     console.print(f"runs: {folder}")
 

@@ -7,7 +7,7 @@ import typer
 from rich.box import SIMPLE
 from rich.table import Table
 
-from associative_lstm.lab.commands.common import complete_task, console
+from associative_lstm.lab.commands.common import SEEDS, complete_task, console
 
 
 def show(
@@ -16,7 +16,7 @@ def show(
     ] = None,
     length: Annotated[int, typer.Option(help="Symbols to show.", min=1, max=100_000)] = 300,
     data: Annotated[Path | None, typer.Option(help="Wikipedia: the file.")] = None,
-    seed: Annotated[int, typer.Option(help="Decides the sample.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Decides the sample.", **SEEDS)] = 0,
 ) -> None:
     """Print a sample of a task, with the scored symbols in colour and marked.
 
@@ -59,7 +59,7 @@ def show(
 
 
 def info(
-    seed: Annotated[int, typer.Option(help="Decides the weights of the layers tried.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Decides the weights of the layers tried.", **SEEDS)] = 0,
 ) -> None:
     """Print versions, threads, and which path each network takes here, and why.
 

@@ -9,7 +9,7 @@ import typer
 from rich.box import SIMPLE
 from rich.table import Table
 
-from associative_lstm.lab.commands.common import console, errors, progress_bar
+from associative_lstm.lab.commands.common import SEEDS, console, errors, progress_bar
 from associative_lstm.lab.files import RunError, write_atomically
 
 _RUN = typer.Argument(help="The run's folder, or its model.safetensors.")
@@ -17,11 +17,11 @@ _RUN = typer.Argument(help="The run's folder, or its model.safetensors.")
 
 def evaluate(
     run: Annotated[Path, _RUN],
-    lanes: Annotated[int, typer.Option(help="Independent streams of fresh data.", min=2)] = 64,
+    lanes: Annotated[int, typer.Option(help="Independent streams of fresh data.", min=2, max=10_000)] = 64,
     batches: Annotated[
         int | None, typer.Option(help="Batches (default 20; Wikipedia: the whole test text).", min=1)
     ] = None,
-    seed: Annotated[int, typer.Option(help="Decides the fresh data.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Decides the fresh data.", **SEEDS)] = 0,
 ) -> None:
     """Measure a run's network on fresh data, with a 95% confidence interval.
 
@@ -57,16 +57,19 @@ def evaluate(
 
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs of one task.")],
-    out: Annotated[Path, typer.Option(help="The picture to write.")] = Path("compare.png"),
-    seed: Annotated[int | None, typer.Option(help="Only runs with this seed.", min=0)] = None,
+    out: Annotated[Path, typer.Option(help="The picture to write: .png, .pdf or .svg.")] = Path(
+        "compare.png"
+    ),
+    seed: Annotated[int | None, typer.Option(help="Only runs with this seed.", **SEEDS)] = None,
 ) -> None:
     """Put the learning curves of several runs into one picture and one table.
 
     Example: alstm compare runs/assignment-* --out curves.png
     """
-    from associative_lstm.lab.plots import curve_key, labels_of, plot_runs
+    from associative_lstm.lab.plots import curve_key, format_of, labels_of, plot_runs
     from associative_lstm.lab.runlog import read_config, read_log
 
+    format_of(out)
     chosen = [run for run in runs if seed is None or read_config(run).seed == seed]
     if not chosen:
         raise RunError(f"none of these runs has seed {seed}")

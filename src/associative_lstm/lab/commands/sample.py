@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from associative_lstm.lab.commands.common import console, progress_bar
+from associative_lstm.lab.commands.common import SEEDS, console, finite, progress_bar
 
 
 def sample(
@@ -16,15 +16,16 @@ def sample(
         str | None, typer.Option(help="Write on from this text (online tasks; Wikipedia always writes).")
     ] = None,
     temperature: Annotated[float, typer.Option(help="Of writing: below 1 is more careful.", min=0.01)] = 1.0,
-    seed: Annotated[int, typer.Option(help="Decides the fresh data, and what is written.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Decides the fresh data, and what is written.", **SEEDS)] = 0,
 ) -> None:
     """Show what a network predicts on fresh data, symbol by symbol; with --prompt, or of Wikipedia, what it writes.
 
     Example: alstm sample runs/wikipedia-lstm-256-seed-0 --prompt "The city of" --temperature 0.7
     """
-    from associative_lstm.lab.evaluation import load_trained, predict, printable, right_of, write_text
+    from associative_lstm.lab.evaluation import load_trained, predict, right_of, write_text
     from associative_lstm.lab.pictures import bit_rows, predicted_lines
 
+    finite("--temperature", temperature)
     trained = load_trained(run, symbols_only=True)
     task = trained.task
     if prompt is not None or task.name == "wikipedia":
@@ -37,7 +38,7 @@ def sample(
                 temperature=temperature,
                 advance=advance,
             )
-        console.print(Text(printable(prompt or ""), style="bold") + Text(printable(task.decode(symbols))))
+        console.print(Text(prompt or "", style="bold") + Text(task.decode(symbols)))
         return
     batch, logits = predict(trained, seed=seed, symbols=length)
     right, counted = right_of(task, logits, batch)

@@ -14,6 +14,7 @@ from associative_lstm.lab.commands.common import (
     live_line,
 )
 from associative_lstm.lab.config import PRESETS, Config, complete, nearest, read_toml
+from associative_lstm.lab.words import counted
 
 _NETWORK, _RUN = "Network", "Run"
 
@@ -202,7 +203,7 @@ def _finish(folder: Path) -> None:
     if log:
         answer = f", {log[-1]['answer']:.3f} on the answer" if "answer" in log[-1] else ""
         console.print(
-            f"{config.task}: cost {log[-1]['cost']:.4f} bits{answer} after {log[-1]['step']:,} steps"
+            f"{config.task}: cost {log[-1]['cost']:.4f} bits{answer} after {counted(log[-1]['step'], 'step')}"
         )
     console.print(f"learning curve: {folder / 'curve.png'}")
     console.print(f"run: {folder}")
