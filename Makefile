@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test clean
+.PHONY: demo test torture clean
 
 demo: .venv/installed
 	$(BIN)/alstm demo
@@ -13,6 +13,10 @@ test: .venv/installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest
+
+# An hour or more; Ctrl-C ends it with its summary. Options: make torture TORTURE='--minutes 600 --seed 7'
+torture: .venv/installed
+	PYTHONPATH=tests $(BIN)/python -m torture $(TORTURE)
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
