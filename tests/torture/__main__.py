@@ -35,7 +35,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="decides what is tried")
     parser.add_argument("--jobs", type=int, default=2, help="cases at a time")
     parser.add_argument("--runs", default=",".join(kills.RUNS), help="the runs to be killed (default: all)")
-    parser.add_argument("--out", type=Path, default=Path("torture"), help="a folder for the broken rules")
+    parser.add_argument(
+        "--out", type=Path, default=Path("runs/torture"), help="a folder for the broken rules"
+    )
     parser.add_argument("--repeat", nargs="+", default=[], metavar="CASE", help="only these cases")
     parser.add_argument("--entry", default=entry_point(), help="the command, as module:function")
     return parser.parse_args()

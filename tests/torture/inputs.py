@@ -116,9 +116,7 @@ class Input:
         code, stopped = _watch(child)
         broken = [*rules.ended(code)]
         # A stream that cannot be written to cannot carry a sentence, and a disk that is full neither.
-        heard = (
-            self.streams.err == "file" and self.streams.encoding == "utf-8" and self.limits.file_size > 500
-        )
+        heard = self.streams == Streams() and self.limits.file_size > 500
         broken += rules.said(child.out(), child.err(), code, refused_in_words=heard)
         broken += self.kept.broken()
         if not stopped and code is not None:
@@ -593,7 +591,8 @@ class _Commands:
             from typer.main import get_command
 
             cls.found = {}
-            root: Any = get_command(importlib.import_module(module).app)
+            command: Any = importlib.import_module(module)
+            root: Any = get_command(command.app if hasattr(command, "app") else command._app())
             cls._walk(root, (), cls.found)
         return cls.found
 
@@ -678,11 +677,12 @@ def _value(case: Input, parameter: Any, path: tuple[str, ...]) -> str:
             "notes.txt",
             "folder",
             "dangling",
-            "fifo",
             ".",
             "run/model.safetensors",
             "run/config.toml",
         ]
+        if name != "config":  # to name a pipe there is to say that somebody will write to it
+            there.append("fifo")
         new = ["new", "new", "new", "new/a", "x.png", "x.pdf", "notes.txt/x", "dangling", "fifo"]
         pool = new if name == "out" else there
         return rng.choice(

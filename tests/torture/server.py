@@ -132,7 +132,7 @@ class Server:
             os.read(ready, 1)  # or the end of the file, if it ends before
             os.close(ready)
             return Child(pid, arguments, place)
-        code = 70
+        code = 99  # of no command
         try:
             os.close(ready)
             _become_a_process(place, streams)
