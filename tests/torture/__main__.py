@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from torture import inputs, kills
-from torture.server import Place, Server, entry_point
+from torture.server import Place, Server, die_with_parent, entry_point
 
 
 def options() -> argparse.Namespace:
@@ -59,11 +59,12 @@ class Worker:
         self.pid = os.fork()
         if self.pid == 0:
             os.setsid()  # Ctrl-C is for the harness, which then ends its workers
+            die_with_parent(signal.SIGTERM)
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
             try:
                 with open(theirs) as cases:
                     for line in cases:
-                        os.write(ours, json.dumps(self.work(line.strip())).encode() + b"\n")
+                        os.write(ours, json.dumps(self.report(line.strip())).encode() + b"\n")
             except SystemExit:
                 pass
             except BaseException:
@@ -72,6 +73,15 @@ class Worker:
                 os._exit(0)
         os.close(theirs)
         os.close(ours)
+
+    def report(self, case: str) -> dict[str, Any]:
+        try:
+            return self.work(case)
+        except Exception as error:
+            traceback.print_exc()
+            broken = [f"the harness itself: {error!r}"]
+            kind = case.partition(":")[0]
+            return {"kind": kind, "case": case, "what": "harness", "broken": broken, "counts": {}}
 
     def work(self, case: str) -> dict[str, Any]:
         kind = case.partition(":")[0]
@@ -82,21 +92,19 @@ class Worker:
         else:
             one, what, broken, counts = inputs.one(self.server, self.templates, self.scratch, rng)
             place, about = one.place, [f"alstm {' '.join(map(repr, one.arguments))}", *one.doings]
-        kept = ""
         if broken:
             target = self.chosen.out / case.replace(":", "-")
-            kept = self.keep(place, target, {"case": case, "broken": broken, "what": what, "about": about})
+            self.keep(place, target, {"case": case, "broken": broken, "what": what, "about": about})
         place.remove()
-        return {"kind": kind, "case": case, "what": what, "broken": broken, "counts": counts, "kept": kept}
+        return {"kind": kind, "case": case, "what": what, "broken": broken, "counts": counts}
 
     @staticmethod
-    def keep(place: Place, target: Path, description: dict[str, Any]) -> str:
+    def keep(place: Place, target: Path, description: dict[str, Any]) -> None:
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(parents=True)
         (target / "case.json").write_text(json.dumps(description, indent=1))
         with contextlib.suppress(shutil.Error):  # pipes are not copied
             shutil.copytree(place.folder, target / "place", symlinks=True)
-        return str(target)
 
 
 class Harness:
@@ -223,6 +231,8 @@ def _processor() -> str:
 
 def main() -> int:
     chosen = options()
+    for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell has it ignored, as in the background
+        signal.signal(number, signal.default_int_handler)
     chosen.out = chosen.out.resolve()
     scratch = Path(tempfile.mkdtemp(prefix="torture-"))
     os.environ["MPLCONFIGDIR"] = str(scratch / "matplotlib")

@@ -5,6 +5,7 @@ import io
 import os
 import pickle
 import random
+import subprocess
 import warnings
 import zipfile
 from pathlib import Path
@@ -80,7 +81,7 @@ def hostile_files(marker: Path) -> list[bytes]:
     calls = [
         _Reduced(os.mkdir, (str(marker),)),
         _Reduced(exec, (f"import os; os.mkdir({str(marker)!r})",)),
-        _Reduced(getattr, (_Reduced(__import__, ("os",)), "mkdir")),
+        _Reduced(subprocess.call, (["mkdir", str(marker)],)),
     ]
     found = []
     for call in calls:

@@ -78,12 +78,12 @@ class Moment(NamedTuple):
     seconds: float = 0.0
 
     @staticmethod
-    def draw(rng: random.Random) -> "Moment":
+    def draw(rng: random.Random, events: list[str]) -> "Moment":
         kind = rng.choice(["delay", "event", "event", "operation", "operation"])
         if kind == "delay":
             return Moment(kind, seconds=10 ** rng.uniform(-2.5, 0.2))
         if kind == "event":
-            what = rng.choice(list(_EVENTS))
+            what = rng.choice(events)
             return Moment(kind, what, rng.randint(1, 4), rng.choice([0.0, 0.0, rng.uniform(0, 0.004)]))
         return Moment(kind, number=int(10 ** rng.uniform(0, 2.3)))
 
@@ -150,14 +150,17 @@ class Story:
             self.kept.add(*(self.run / name for name in ("notes.txt", rules.MINE, "folder", "link")))
         arguments = ["resume", str(self.run)] if begun else self.references.arguments(self.name, self.run)
         own_process = killed and rng.random() < 0.05
-        moment, number = Moment.draw(rng), rng.choice(list(SIGNALS))
+        # What does not come lets the run go through to its end, and so does what comes there: a few of these will do.
+        expected = ["a file in the making", "a checkpoint", "a line of the log"] * 4 + ["the end"]
+        expected += ["the configuration"] * (not begun) + ["a line of the tests"] * (self.name == "wikipedia")
+        moment, number = Moment.draw(rng, expected), rng.choice(list(SIGNALS))
         twice = rng.random() < 0.1
         if own_process:
             moment = Moment("delay", seconds=rng.uniform(0, 6)) if moment.kind != "event" else moment
         prepare = None
         if killed and moment.kind == "operation":
             prepare = _dying(self.run, moment.number, number)
-        before = _look(self.run)
+        before, self.written = _look(self.run), _bytes(self.run / "log.jsonl")
         self.child = child = self.server.start(
             arguments, self.place, prepare=prepare, own_process=own_process
         )
@@ -185,24 +188,26 @@ class Story:
     def _judge(self, number: int | None, twice: bool, before: dict[str, object], own: bool) -> Iterator[str]:
         """The rules after every attempt."""
         code, err = self.child.code, self.child.err()
+        log = _bytes(self.run / "log.jsonl")
+        newest = max(map(rules.step_of, rules.checkpoints(self.run)), default=-1)
         untouched = _look(self.run) == before
         if code is None or (code == -signal.SIGKILL and number != signal.SIGKILL):
             yield f"hangs: not stopped within {PATIENCE:.0f} seconds of signal {number}"
         elif number is not None and code != 0:
-            by_default = code == -number and (untouched or twice)
+            # Before the first step and after the last there is nothing to save, and no need of a handler.
+            idle = (newest == self.newest and log == self.written) or log == self.log
+            by_default = code == -number and (idle or twice)
             if code != SIGNALS[signal.Signals(number)] and not by_default:
                 yield f"exit code {code} after {signal.Signals(number).name}"
         # Python itself, before the command's first line, answers Ctrl-C with a traceback.
         if not (own and "associative_lstm" not in err and untouched):
             yield from rules.said(self.child.out(), err, code)
         yield from self.kept.broken()
-        log = _bytes(self.run / "log.jsonl")
         if not self.log.startswith(log):
             yield "the log is not the beginning of the undisturbed run's"
         if not _bytes(self.reference / "test.jsonl").startswith(_bytes(self.run / "test.jsonl")):
             yield "the tests are not the beginning of the undisturbed run's"
         yield from rules.damaged_checkpoints(self.run)
-        newest = max(map(rules.step_of, rules.checkpoints(self.run)), default=-1)
         if newest < self.newest:
             yield f"lost: the newest checkpoint was {self.newest} and is {newest}"
         self.newest = newest

@@ -25,7 +25,6 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 _LIBC = ctypes.CDLL(None, use_errno=True)
-_DEATH_SIGNAL = 1  # of prctl: the child dies with its parent
 
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
@@ -41,6 +40,11 @@ def entry_point() -> str:
     """The function that is the command, as `module:function`."""
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     return str(scripts["alstm"])
+
+
+def die_with_parent(number: int) -> None:
+    """Have this process get a signal when the one that forked it ends."""
+    _LIBC.prctl(1, number)
 
 
 class Place:
@@ -162,7 +166,7 @@ class Server:
 
 def _become_a_process(place: Place, streams: Streams) -> None:
     os.setsid()
-    _LIBC.prctl(_DEATH_SIGNAL, signal.SIGKILL)
+    die_with_parent(signal.SIGKILL)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -213,14 +217,15 @@ def _as_a_program(main: Callable[[], object]) -> int:
     except SystemExit as error:
         result = error.code
     except KeyboardInterrupt:
-        traceback.print_exc()
+        _show_error()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
     except BaseException:
-        traceback.print_exc()
+        _show_error()
         result = 1
     if result is not None and not isinstance(result, int):
-        print(result, file=sys.stderr)
+        with contextlib.suppress(OSError):
+            print(result, file=sys.stderr)
         result = 1
     code = int(result or 0)
     for stream in (sys.stdout, sys.stderr):
@@ -230,6 +235,11 @@ def _as_a_program(main: Callable[[], object]) -> int:
         except (OSError, ValueError):
             code = 120
     return code & 0xFF
+
+
+def _show_error() -> None:
+    with contextlib.suppress(OSError):  # nobody reads it
+        traceback.print_exc()
 
 
 class Child:

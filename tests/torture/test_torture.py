@@ -142,18 +142,11 @@ def test_temporaries_are_seen_and_the_users_own_is_none(tmp_path):
     assert list(rules.temporaries(tmp_path)) == ["a temporary is left: .config.toml.*.tmp"]
 
 
-def test_hostile_files_would_run_code(tmp_path):
-    made = 0
-    for content in hostile.hostile_files(tmp_path / "marker"):
-        try:
-            value = pickle.loads(content)
-        except (pickle.UnpicklingError, ValueError):  # the archives: PyTorch unpacks them first
-            continue
-        if callable(value):
-            value(str(tmp_path / "marker"))
-        made += (tmp_path / "marker").exists()
-        shutil.rmtree(tmp_path / "marker", ignore_errors=True)
-    assert made >= 2
+@pytest.mark.parametrize("kind", range(3))
+def test_hostile_files_would_run_code(tmp_path, kind):
+    marker = tmp_path / "code-was-run"
+    pickle.loads(hostile.hostile_files(marker)[4 * kind])
+    assert marker.is_dir()
 
 
 def test_the_same_case_is_the_same_damage():
