@@ -224,8 +224,8 @@ def _as_a_program(main: Callable[[], object]) -> int:
         _show_error()
         result = 1
     if result is not None and not isinstance(result, int):
-        with contextlib.suppress(OSError):
-            print(result, file=sys.stderr)
+        with contextlib.suppress(OSError, ValueError):
+            print(result, file=sys.stderr or sys.stdout)
         result = 1
     code = int(result or 0)
     for stream in (sys.stdout, sys.stderr):
@@ -238,8 +238,9 @@ def _as_a_program(main: Callable[[], object]) -> int:
 
 
 def _show_error() -> None:
-    with contextlib.suppress(OSError):  # nobody reads it
-        traceback.print_exc()
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):  # nobody reads it
+            traceback.print_exc()
 
 
 class Child:
