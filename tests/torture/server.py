@@ -185,7 +185,7 @@ def _become_a_process(place: Place, streams: Streams) -> None:
         os.close(writer)
         if kind == "closed":
             os.close(number)
-            setattr(sys, name, None)  # as Python does it
+            _set_stream(name, None)  # as Python does it
             continue
         buffered = name == "stdout"
         file = io.TextIOWrapper(
@@ -194,7 +194,12 @@ def _become_a_process(place: Place, streams: Streams) -> None:
             errors="strict" if buffered else "backslashreplace",
             line_buffering=not buffered,
         )
-        setattr(sys, name, file)
+        _set_stream(name, file)
+
+
+def _set_stream(name: str, file: io.TextIOWrapper | None) -> None:
+    setattr(sys, name, file)
+    setattr(sys, f"__{name}__", file)
 
 
 def _limit(limits: Limits) -> None:
