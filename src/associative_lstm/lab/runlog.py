@@ -153,8 +153,9 @@ class RunLog:
                     write_atomically(self.folder / VERSIONS, described)
                 for name in ends.keys() & _APPENDED:
                     self._files[name] = files.enter_context(open_own(self.folder / name))
-                    self._files[name].truncate(ends[name])
                 events = files.enter_context(open(self.folder / _Events.new_name(), "xb"))
+                for name, file in self._files.items():  # once nothing can fail any more
+                    file.truncate(ends[name])
                 self._events = _Events(events, last_step(self.folder))
             except OSError as error:
                 raise RunError(f"{self.folder} cannot be written: {error.strerror or error}") from error
