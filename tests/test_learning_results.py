@@ -11,6 +11,7 @@ from associative_lstm.lab.experiments.learning.claims import statements_of
 from associative_lstm.lab.experiments.learning.curves import NETWORKS, START_TASKS, curve
 from associative_lstm.lab.experiments.learning.runs import read_curve
 from associative_lstm.lab.experiments.verdicts import verdict_table
+from associative_lstm.lab.packed import runs_below
 from associative_lstm.lab.runlog import read_config
 
 ROOT = Path(__file__).parent.parent
@@ -58,9 +59,11 @@ def test_the_readme_recommends_the_start_that_was_best():
 
 
 def test_every_recorded_run_has_the_configuration_that_its_folder_names():
+    recorded = runs_below(RUNS)
+    assert recorded
     for network in NETWORKS:
         for task in ("copy", "copy-variable", "xml", "assignment", "arithmetic"):
-            for folder in (RUNS / task / network).glob("lr*-seed*"):
+            for folder in (run for run in recorded if run.parent == RUNS / task / network):
                 found = read_config(folder)
                 planned = curve(task, network)
                 assert found == planned.config(found.learning_rate, found.seed, found.steps)

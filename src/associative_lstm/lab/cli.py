@@ -62,6 +62,7 @@ def _app() -> "typer.Typer":
         inspect,
         report,
         reproduce,
+        results,
         runs,
         sample,
         train,
@@ -93,6 +94,7 @@ def _app() -> "typer.Typer":
     app.command()(capacity.capacity)
     app.command()(report.report)
     app.add_typer(reproduce.app, name="reproduce")
+    app.add_typer(results.app, name="results")
 
     @app.callback(invoke_without_command=True)
     def without_subcommand(

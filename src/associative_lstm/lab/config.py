@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
+from associative_lstm.lab.packed import read_bytes
+
 if TYPE_CHECKING:  # tasks are made of tensors: who only wants names need not wait for PyTorch
     from associative_lstm.lab.tasks.base import Task
     from associative_lstm.lab.tasks.corpus import Progress
@@ -218,8 +220,7 @@ def _refuse(config: Config, keys: tuple[str, ...] | list[str], owner: str) -> No
 def read_toml(path: str | Path) -> dict[str, Any]:
     """The keys and values of a TOML file; a file that is not TOML is one sentence."""
     try:
-        with open(path, "rb") as file:
-            content = file.read(_LARGEST_FILE + 1)
+        content = read_bytes(path, _LARGEST_FILE + 1)
         if len(content) > _LARGEST_FILE:
             raise ValueError("it is longer than any configuration")
         return tomllib.loads(content.decode())

@@ -13,6 +13,7 @@ from typing import NamedTuple, cast
 from associative_lstm.lab.checkpoint import exported_step, find_checkpoints, step_of
 from associative_lstm.lab.config import Config
 from associative_lstm.lab.files import Diverged, Interrupted, RunError, write_atomically
+from associative_lstm.lab.packed import is_file, is_run
 from associative_lstm.lab.runlog import last_step, read_config
 from associative_lstm.lab.signals import Asked, listening
 from associative_lstm.lab.training import WEIGHTS, is_tested, resume, train
@@ -39,7 +40,7 @@ def is_finished(job: Job) -> bool:
     If they are, so must be what comes after the last line of the log: a checkpoint of that step and its weights, or a
     later checkpoint, of a run that has been made longer.
     """
-    if (job.folder / DIVERGED).is_file():
+    if is_file(job.folder / DIVERGED):
         return True
     if last_step(job.folder) < job.config.steps or not is_tested(job.folder, job.config):
         return False
@@ -65,7 +66,7 @@ def make_run(job: Job, asked: Asked | None = None) -> str | None:
 
 
 def _make(job: Job, asked: Asked | None) -> None:
-    begun = (job.folder / "config.toml").is_file()
+    begun = is_run(job.folder)
     if begun:
         _check_same(job)
     if is_finished(job):
@@ -171,8 +172,9 @@ def run_grid(
 
 def _is_made(job: Job) -> bool:
     """Whether there is nothing to do; a folder that holds another run is left to :func:`make_run`, which says so."""
+    begun = is_run(job.folder)  # a damaged pack ends the grid: it may hold any of the runs
     try:
-        if (job.folder / "config.toml").is_file():
+        if begun:
             _check_same(job)
     except (RunError, ValueError):
         return False

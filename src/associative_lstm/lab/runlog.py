@@ -37,6 +37,7 @@ from associative_lstm.lab.files import (
     remove_temporaries,
     write_atomically,
 )
+from associative_lstm.lab.packed import is_run, read_bytes, refuse_packed
 
 TIMES = "times.jsonl"
 LOGS = ("log.jsonl", TIMES)
@@ -55,6 +56,7 @@ _OWN = re.compile(rf"{_REPLACED}|lock|eval-.*\.json|events\.out\.tfevents\..*")
 
 def hold(folder: Path) -> contextlib.ExitStack:
     """Make the folder if need be and keep other processes from working on its run until this is closed."""
+    refuse_packed(folder)
     with contextlib.ExitStack() as files:
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -81,7 +83,7 @@ class RunLog:
 
     def __init__(self, folder: str | os.PathLike[str], config: Config | None = None) -> None:
         self.folder = Path(folder)
-        if config is None and not (self.folder / "config.toml").is_file():
+        if config is None and not is_run(self.folder):
             raise RunError(f"{self.folder} is not a run: it has no config.toml")
         if config is not None and _holds_something_else(self.folder):
             raise RunError(f"{self.folder} is not empty and holds no run: choose another folder")
@@ -246,7 +248,7 @@ class _Events:
 def read_config(folder: str | os.PathLike[str]) -> Config:
     """The configuration of the run in ``folder``."""
     path = Path(folder) / "config.toml"
-    if not path.is_file():
+    if not is_run(folder):
         raise RunError(f"{folder} is not a run: it has no config.toml")
     return complete(read_toml(path))
 
@@ -316,7 +318,7 @@ def _digest(content: bytes) -> str:
 
 def _read_lines(path: Path, keys: tuple[str, ...]) -> list[dict[str, Any]]:
     try:
-        return _parse(path.read_bytes(), keys)
+        return _parse(read_bytes(path), keys)
     except OSError:
         return []
 

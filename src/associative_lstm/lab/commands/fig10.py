@@ -34,8 +34,8 @@ def fig10(
     """Train an LSTM and Associative LSTMs of three layers on Wikipedia; the cost on its test text over training.
 
     Hours per network, which makes two passes, with its two best learning rates. It may be stopped at any time: the
-    same command goes on from the checkpoints. Runs whose logs came without these, as in a clone, begin again if
-    they are not whole, with the old logs kept beside.
+    same command goes on from the checkpoints. Packed logs, as in a clone, have none: those that are not whole begin
+    again after `alstm results unpack wikipedia`, or with another --runs.
 
     Example: alstm reproduce fig10 --data enwik8.gz --jobs 2
     """

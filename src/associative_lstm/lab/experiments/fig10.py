@@ -23,6 +23,7 @@ from associative_lstm.lab.experiments.learning.runs import SHARE, CurveRuns, Run
 from associative_lstm.lab.files import RunError, write_atomically
 from associative_lstm.lab.grid import Execute, Show
 from associative_lstm.lab.model import build_model, count_parameters
+from associative_lstm.lab.packed import runs_below
 from associative_lstm.lab.runlog import read_config, read_log, read_tests
 from associative_lstm.lab.tasks import Wikipedia
 
@@ -109,10 +110,11 @@ def _refuse_other_texts(runs: Path, curves: Sequence[Curve]) -> None:
     """Runs on different texts cannot be compared, and would overwrite each other's figure."""
     for curve in curves:
         asked = curve.network.values.get("data")
-        for path in sorted((runs / curve.task / curve.network.name).glob("*/config.toml")):
-            if (found := read_config(path.parent).data) != asked:
+        its = runs / curve.task / curve.network.name
+        for folder in (run for run in runs_below(runs) if run.parent == its):
+            if (found := read_config(folder).data) != asked:
                 texts = f"{found or 'enwik8'}, not on {asked or 'enwik8'}"
-                raise RunError(f"{path.parent} is a run on {texts}: choose another --runs and --out")
+                raise RunError(f"{folder} is a run on {texts}: choose another --runs and --out")
 
 
 def curves_of(data: str | None, steps: int | None = None, *, smoke: bool = False) -> list[Curve]:

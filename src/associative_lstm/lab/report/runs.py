@@ -11,6 +11,7 @@ import numpy as np
 from associative_lstm.lab.experiments.learning.curves import NETWORKS
 from associative_lstm.lab.experiments.learning.runs import Run, read_run
 from associative_lstm.lab.files import RunError
+from associative_lstm.lab.packed import is_file, read_bytes, runs_below
 from associative_lstm.lab.plots import label_of
 from associative_lstm.lab.report.lines import Json, line_of
 
@@ -54,8 +55,8 @@ class Runs:
         self.runs: dict[str, Run] = {}
         self.problems: list[str] = []
         self.versions: dict[str, int] = {}
-        for config in sorted(folder.rglob("config.toml")):
-            self._read(config.parent)
+        for run in runs_below(folder):
+            self._read(run)
         if not self.runs and not self.problems:
             raise RunError(
                 f"{folder} holds no runs: `alstm reproduce all` makes them, --runs names another folder"
@@ -69,9 +70,8 @@ class Runs:
         name = self.name(folder)
         try:
             run = read_run(folder)
-            whole = (
-                (folder / "log.jsonl").read_bytes().count(b"\n") if (folder / "log.jsonl").is_file() else 0
-            )
+            log = folder / "log.jsonl"
+            whole = read_bytes(log).count(b"\n") if is_file(log) else 0
         except UNREADABLE as error:
             self.problems.append(f"{name} is left out: {error}")
             return
@@ -147,7 +147,7 @@ def _last_tenth(run: Run, values: np.ndarray) -> str:
 def _versions(folder: Path) -> str:
     """What made a run, in one line; nothing where that is not known."""
     try:
-        found = json.loads((folder / "versions.json").read_text(encoding="utf-8"))
+        found = json.loads(read_bytes(folder / "versions.json"))
         return ", ".join(f"{name} {value}" for name, value in found.items() if value is not None)
     except (OSError, ValueError, AttributeError):
         return ""

@@ -9,6 +9,7 @@ import numpy as np
 from associative_lstm.lab.config import Config
 from associative_lstm.lab.experiments.learning.curves import BEYOND, Curve
 from associative_lstm.lab.grid import DIVERGED, Execute, Job, Show, is_finished, run_grid
+from associative_lstm.lab.packed import is_file, is_run, read_bytes
 from associative_lstm.lab.runlog import read_config, read_log
 
 
@@ -52,7 +53,7 @@ def read_run(folder: Path) -> Run:
         column("cost"),
         column("answer") if log and "answer" in log[0] else None,
         column("seconds"),
-        reason.read_text(encoding="utf-8").strip() if reason.is_file() else None,
+        read_bytes(reason).decode().strip() if is_file(reason) else None,
     )
 
 
@@ -93,7 +94,7 @@ SHARE = 0.2
 def read_curve(runs: Path, curve: Curve) -> CurveRuns:
     """What there is of a curve under the folder ``runs``; nothing need be finished."""
     jobs = [*sweep_jobs(runs, curve), *beyond_jobs(runs, curve)]
-    sweep = {job.config.learning_rate: read_run(job.folder) for job in jobs if _is_run(job.folder)}
+    sweep = {job.config.learning_rate: read_run(job.folder) for job in jobs if is_run(job.folder)}
     found = CurveRuns(curve, sweep, None, [])
     if not all(is_finished(job) for job in jobs):
         return found
@@ -102,12 +103,8 @@ def read_curve(runs: Path, curve: Curve) -> CurveRuns:
         return found
     best, second, *_ = *rates, None
     folders = [curve.folder(runs, best, seed) for seed in curve.seeds[1:]]
-    its = [sweep[best], *(read_run(f) for f in folders if _is_run(f))]
+    its = [sweep[best], *(read_run(f) for f in folders if is_run(f))]
     return CurveRuns(curve, sweep, best, its, second)
-
-
-def _is_run(folder: Path) -> bool:
-    return (folder / "config.toml").is_file()
 
 
 def sweep_jobs(runs: Path, curve: Curve) -> list[Job]:
