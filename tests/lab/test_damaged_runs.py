@@ -120,6 +120,23 @@ def test_a_log_damaged_after_the_older_checkpoint_is_made_again_from_there(run, 
     assert (run / "model.safetensors").read_bytes() == (runs / "20" / "model.safetensors").read_bytes()
 
 
+@pytest.mark.parametrize("damage", ["log", "checkpoint"])
+def test_where_only_the_beginning_is_good_nothing_is_begun_again(tmp_path, damage):
+    train(complete(SETTINGS | {"steps": 8}), tmp_path)
+    newest, beginning = find_checkpoints(tmp_path)
+    assert load_checkpoint(beginning)["trainer"]["step"] == 0
+    if damage == "log":
+        change(tmp_path / "log.jsonl", 0)
+    else:
+        newest.write_bytes(newest.read_bytes()[:-100])
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(RunError) as refused:
+        resume(tmp_path)
+    path, what = (tmp_path / "log.jsonl", "not what was written") if damage == "log" else (newest, "damaged")
+    assert f"{path} is {what}" in str(refused.value)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 def edit(run, *changes):
     path = run / "config.toml"
     text = path.read_text()

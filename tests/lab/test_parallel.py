@@ -123,7 +123,8 @@ def test_another_number_of_processes_is_refused(folders, processes):
     assert (folder / "log.jsonl").read_bytes() == before
 
 
-def test_ctrl_c_stops_both_processes_after_the_same_step(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_stops_both_processes_after_the_same_step(tmp_path, number):
     """Sent as a terminal does, to the whole group, and some times more: torchrun itself passes it on."""
     settings = [
         "--model",
@@ -146,12 +147,12 @@ def test_ctrl_c_stops_both_processes_after_the_same_step(tmp_path):
     ) as process:
         wait_for_lines([tmp_path / "run" / "log.jsonl"], process)
         workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, number)
         for _ in range(3):
             time.sleep(0.02)
             for worker in workers:
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(worker), signal.SIGINT)
+                    os.kill(int(worker), number)
         _, errors = process.communicate(timeout=120)
     checkpoint, _ = find_checkpoints(tmp_path / "run")
     step = load_checkpoint(checkpoint)["trainer"]["step"]

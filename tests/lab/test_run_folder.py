@@ -62,11 +62,22 @@ def test_a_run_without_checkpoints_is_not_begun_again_unasked(published, steps, 
         resume(published, steps=steps)
     assert contents(published) == before
     sentence = str(refused.value)
-    assert sentence.startswith(f"{published} has a log up to step 20 and no checkpoint")
+    assert sentence.startswith(f"{published} has a log up to step 20 and no checkpoint of that")
     assert ("model.safetensors has the weights alone" in sentence) is weights
     assert "there is nothing to continue from" in sentence
     assert f"`alstm train --config {published / 'config.toml'}`" in sentence
     assert f"`alstm resume {published} --ignore-log`" in sentence
+
+
+def test_the_checkpoint_of_the_beginning_does_not_begin_a_run_again(published, tmp_path):
+    train(config(steps=1), tmp_path / "other")
+    beginning = find_checkpoints(tmp_path / "other")[-1]
+    assert beginning.name.startswith("checkpoint-00000000-")
+    shutil.copy(beginning, published)
+    before = contents(published)
+    with pytest.raises(RunError, match="there is nothing to continue from"):
+        resume(published)
+    assert contents(published) == before
 
 
 def test_begun_again_by_request_it_keeps_what_was_there(published):
@@ -112,6 +123,17 @@ def test_what_a_run_killed_in_its_first_moment_leaves_is_an_empty_folder(tmp_pat
     (tmp_path / ".config.toml.abcd_123.tmp").write_bytes(b"tas")
     train(config(steps=5), tmp_path)
     assert not list(tmp_path.glob(".*.tmp"))
+
+
+def test_a_run_killed_before_its_first_checkpoint_begins_again_by_itself(run, finished):
+    for path in [*find_checkpoints(run), run / "model.safetensors"]:
+        path.unlink()
+    for name in ("log.jsonl", "times.jsonl"):
+        (run / name).write_bytes(b"")
+    resume(run)
+    for name in ("log.jsonl", "model.safetensors"):
+        assert (run / name).read_bytes() == (finished / name).read_bytes()
+    assert not list(run.glob("*.1"))
 
 
 def test_no_name_is_not_the_current_folder(tmp_path, monkeypatch, capsys):

@@ -74,7 +74,7 @@ def _make(job: Job, asked: Asked | None) -> None:
     try:
         if begun:
             steps = max(job.config.steps, read_config(job.folder).steps)
-            alone = not find_checkpoints(job.folder)
+            alone = not any(map(step_of, find_checkpoints(job.folder)))  # nothing is saved but the beginning
             resume(job.folder, steps=steps, ignore_log=alone, asked=asked)
         else:
             train(job.config, job.folder, asked=asked)

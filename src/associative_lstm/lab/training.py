@@ -158,7 +158,11 @@ def _restore(
     fabric = trainer.fabric
     unfit: dict[Path, tuple[str, Path]] = {}  # what is wrong with a log, and the checkpoint that says so
     while True:
-        path, content = fabric.broadcast(next(checkpoints, (None, {})))
+        path, content = next(checkpoints, (None, {}))
+        if path is not None and step_of(path) == 0 and log is not None:
+            # It serves a run that was killed before its second checkpoint. Where that is lost, nothing is begun over.
+            path = None if damaged or unfit or _goes_beyond(log, 0) else path
+        path, content = fabric.broadcast((path, content))
         if path is None:
             break
         reason, misfits, seconds = "", {}, 0.0
@@ -212,8 +216,7 @@ def _start(
     What they hold beyond it is dropped, because it will come again; but it is kept beside where more is lost than by
     a kill, after which there is less than the way to the next checkpoint.
     """
-    every = log.config.checkpoint_every
-    lost = bool(damaged or unfit) or last_step(log.folder) > (step // every + 1) * every
+    lost = bool(damaged or unfit) or _goes_beyond(log, step)
     for bad, reason in damaged.items():
         say(f"{bad} is damaged ({reason}); continuing from {path.name}")
     for file, (what, _) in unfit.items():
@@ -223,6 +226,12 @@ def _start(
     _say_kept(log.start(positions, step, begin_anew=misfits, keep=lost), say)
 
 
+def _goes_beyond(log: RunLog, step: int) -> bool:
+    """Whether the log goes beyond the checkpoint that was due after that of ``step``: there was one, and is not."""
+    every = log.config.checkpoint_every
+    return last_step(log.folder) > (step // every + 1) * every
+
+
 def _start_over(log: RunLog, ignore_log: bool, say: Say) -> None:
     """Open the logs of a run without checkpoints: one that was killed as it began, unless it has more than that."""
     folder, step = log.folder, last_step(log.folder)
@@ -230,11 +239,12 @@ def _start_over(log: RunLog, ignore_log: bool, say: Say) -> None:
     if any(sizes) and not ignore_log:
         weights = f" ({WEIGHTS} has the weights alone)" if (folder / WEIGHTS).exists() else ""
         raise RunError(
-            f"{folder} has a log up to step {step} and no checkpoint{weights}, so there is nothing to continue from: "
+            f"{folder} has a log up to step {step} and no checkpoint of that{weights}, "
+            "so there is nothing to continue from: "
             f"`alstm train --config {folder / 'config.toml'}` makes the run again in a new folder, "
             f"`alstm resume {folder} --ignore-log` in this one, with what is there kept beside"
         )
-    _say_kept(log.start(keep=True), say)
+    _say_kept(log.start(keep=any(sizes)), say)
 
 
 def _say_kept(kept: list[Path], say: Say) -> None:
