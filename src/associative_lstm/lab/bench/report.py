@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from associative_lstm.lab.draw.tables import markdown_table
+
 _STEP = "A training step is forward, backward and Adam (fused=True)."
 _RATIOS = "A ratio is the median over turns, in each of which both were called; milliseconds are medians too."
 
@@ -92,4 +94,4 @@ def markdown(results: dict[str, Any]) -> str:
 
 
 def _table(header: list[str], rows: list[list[str]]) -> list[str]:
-    return ["| " + " | ".join(cells) + " |" for cells in (header, ["---"] * len(header), *rows)] + [""]
+    return [markdown_table(header, rows), ""]

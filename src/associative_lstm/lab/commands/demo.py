@@ -34,8 +34,8 @@ def demo(
     Example: alstm demo
     """
     from associative_lstm.lab.demo import ask, demo_configs, train_side_by_side
+    from associative_lstm.lab.draw.curves import plot_runs
     from associative_lstm.lab.files import RunError
-    from associative_lstm.lab.plots import plot_runs
 
     folder = out or next(p for k in range(1, 10_000) if not (p := Path("runs") / f"demo-{k}").exists())
     if folder.exists() and any(folder.iterdir()):

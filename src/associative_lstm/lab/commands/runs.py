@@ -64,7 +64,7 @@ def compare(
 
     Example: alstm compare runs/assignment-* --out curves.png
     """
-    from associative_lstm.lab.plots import curve_key, labels_of, plot_runs
+    from associative_lstm.lab.draw.curves import curve_key, labels_of, plot_runs
     from associative_lstm.lab.runlog import read_config, read_log
 
     chosen = [run for run in runs if seed is None or read_config(run).seed == seed]

@@ -1,17 +1,19 @@
-"""How the claims about learning are decided: each function takes finished curves and gives verdict and numbers."""
+"""The criteria of the claims about learning: which curves each needs, and how it decides from their measures."""
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from associative_lstm.lab.experiments.learning import measures
 from associative_lstm.lab.experiments.learning.curves import (
+    ASSOCIATIVE,
     START_COPIES,
     START_TASKS,
     STARTS,
     STEADY,
-    copies_in_words,
+    start_curves,
 )
 from associative_lstm.lab.experiments.learning.measures import (
     beats,
@@ -22,12 +24,29 @@ from associative_lstm.lab.experiments.learning.measures import (
     whole_cost,
 )
 from associative_lstm.lab.experiments.learning.runs import CurveRuns, Run
+from associative_lstm.lab.words import counted
 
 Numbers = dict[str, float | str]
-Found = Mapping[tuple[str, str], CurveRuns]
-"""Curves by task and network."""
+Need = tuple[str, str]
+"""A task and a network: a curve."""
 
-Decide = Callable[[Found], tuple[bool | None, Numbers]]
+Found = Mapping[Need, CurveRuns]
+Decision = tuple[bool | None, Numbers]
+
+
+class Criterion(NamedTuple):
+    """The curves that it needs; and a function that takes them, finished, and gives verdict and numbers.
+
+    ``by_sweeps``: not only the runs of the best rates are evidence, but all that a sweep has.
+    """
+
+    needs: Sequence[Need]
+    decide: Callable[[Found], Decision]
+    by_sweeps: bool = False
+
+
+def _on(task: str, networks: Iterable[str]) -> list[Need]:
+    return [(task, network) for network in dict.fromkeys(networks)]
 
 
 def _until(*curves: CurveRuns) -> int:
@@ -102,10 +121,10 @@ def compare(
     pairs: Sequence[tuple[str, str]],
     factor: float = 1.1,
     measure: Callable[..., float] = final_cost,
-) -> Decide:
+) -> Criterion:
     """Every first network of ``pairs`` has a lower cost than the second."""
 
-    def decide(found: Found) -> tuple[bool | None, Numbers]:
+    def decide(found: Found) -> Decision:
         verdicts: list[bool | None] = []
         numbers: Numbers = {}
         for left, right in pairs:
@@ -118,13 +137,13 @@ def compare(
             numbers[label] = _ratio(a, b)
         return both(*verdicts), numbers
 
-    return decide
+    return Criterion(_on(task, itertools.chain(*pairs)), decide)
 
 
-def solve(*needs: tuple[str, str]) -> Decide:
+def solve(*needs: tuple[str, str]) -> Criterion:
     """All runs of the curves solve their task; undecided if the others diverged or were still getting better."""
 
-    def decide(found: Found) -> tuple[bool | None, Numbers]:
+    def decide(found: Found) -> Decision:
         verdicts: list[bool | None] = []
         numbers: Numbers = {}
         for need in needs:
@@ -137,13 +156,13 @@ def solve(*needs: tuple[str, str]) -> Decide:
             numbers[f"{name}: final cost"] = _final(c.runs, c.curve.steps)
         return both(*verdicts), numbers
 
-    return decide
+    return Criterion(needs, decide)
 
 
-def solve_sooner(first: Sequence[str], second: Sequence[str], factor: float = 1.0) -> Decide:
+def solve_sooner(first: Sequence[str], second: Sequence[str], factor: float = 1.0) -> Criterion:
     """On the copy task, all of the first solve it before any of the second."""
 
-    def decide(found: Found) -> tuple[bool | None, Numbers]:
+    def decide(found: Found) -> Decision:
         curves = {name: found["copy", name] for name in (*first, *second)}
         numbers: Numbers = {
             f"{c.curve.network.label}: solved at minibatch": _solving(c) for c in curves.values()
@@ -156,7 +175,7 @@ def solve_sooner(first: Sequence[str], second: Sequence[str], factor: float = 1.
         ]
         return both(*verdicts), numbers
 
-    return decide
+    return Criterion(_on("copy", (*first, *second)), decide)
 
 
 def _later(
@@ -176,10 +195,10 @@ def _later(
     return (False if times > at_most else at_any_rate or None), f"at least {times:.3g}"
 
 
-def soon_after(first: Sequence[str], second: str, factor: float) -> Decide:
+def soon_after(first: Sequence[str], second: str, factor: float) -> Criterion:
     """On the copy task, the second needs at most ``factor`` times the minibatches of each of the first."""
 
-    def decide(found: Found) -> tuple[bool | None, Numbers]:
+    def decide(found: Found) -> Decision:
         later = found["copy", second]
         numbers: Numbers = {f"{later.curve.network.label}: solved at minibatch": _solving(later)}
         verdicts: list[bool | None] = []
@@ -191,15 +210,16 @@ def soon_after(first: Sequence[str], second: str, factor: float) -> Decide:
             verdicts.append(verdict)
         return both(*verdicts), numbers
 
-    return decide
+    return Criterion(_on("copy", (*first, second)), decide)
 
 
-def copies_alike(found: Found) -> tuple[bool | None, Numbers]:
+def _copies_alike(found: Found) -> Decision:
     """Whether 4 and 8 copies need as long as 1 for the copy task; not to be told if the seeds of 1 differ as much."""
     curves = {copies: found["copy", f"associative-lstm-{copies}"] for copies in (1, 4, 8)}
     times = {copies: _times(c) for copies, c in curves.items()}
     numbers: Numbers = {
-        f"{copies_in_words(copies)}: solved at minibatch": _solving(c) for copies, c in curves.items()
+        f"{counted(copies, 'copy', 'copies')}: solved at minibatch": _solving(c)
+        for copies, c in curves.items()
     }
     for copies in (4, 8):
         numbers |= _times_as_long(curves[1], curves[copies])
@@ -211,10 +231,13 @@ def copies_alike(found: Found) -> tuple[bool | None, Numbers]:
     return bool(all(abs(np.mean(times[copies]) / one - 1) <= 0.25 for copies in (4, 8))), numbers
 
 
-def slowdown(networks: Sequence[str], *, at_least: float = 0.0, at_most: float = np.inf) -> Decide:
+COPIES_ALIKE = Criterion(_on("copy", ASSOCIATIVE), _copies_alike)
+
+
+def slowdown(networks: Sequence[str], *, at_least: float = 0.0, at_most: float = np.inf) -> Criterion:
     """The minibatches to solve the copy task with variable over those with fixed length, of every network."""
 
-    def decide(found: Found) -> tuple[bool | None, Numbers]:
+    def decide(found: Found) -> Decision:
         verdicts: list[bool | None] = []
         numbers: Numbers = {}
         for name in networks:
@@ -226,13 +249,13 @@ def slowdown(networks: Sequence[str], *, at_least: float = 0.0, at_most: float =
             verdicts.append(verdict)
         return both(*verdicts), numbers
 
-    return decide
+    return Criterion([(task, name) for name in networks for task in ("copy", "copy-variable")], decide)
 
 
-def steadier(task: str) -> Decide:
+def steadier(task: str) -> Criterion:
     """Whether the Associative LSTM's curve is less rough than the NTM's; undecided unless both have learned."""
 
-    def decide(found: Found) -> tuple[bool | None, Numbers]:
+    def decide(found: Found) -> Decision:
         curves = [found[task, name] for name in STEADY]
         until = _until(*curves)
         ours, ntm = ([measures.roughness(run, until) for run in c.runs] for c in curves)
@@ -250,19 +273,19 @@ def steadier(task: str) -> Decide:
             return None, numbers | {"reason": "one of them has not halved its cost"}
         return beats(ours, ntm), numbers
 
-    return decide
+    return Criterion(_on(task, STEADY), decide)
 
 
 GAPS = {"xml": "associative-lstm-4", "assignment": "associative-lstm-4", "arithmetic": "associative-lstm-1"}
 
 
-def gap(task: str, *lstms: str) -> Decide:
+def gap(task: str, *lstms: str) -> Criterion:
     """On an online task all the tuned LSTMs stay behind; how far, and which were still getting better.
 
     A network whose sweep was shorter than its curve is judged by the whole run that ends lowest, whatever its rate.
     """
 
-    def decide(found: Found) -> tuple[bool | None, Numbers]:
+    def decide(found: Found) -> Decision:
         verdicts: list[bool | None] = []
         numbers: Numbers = {}
         for lstm in lstms:
@@ -279,7 +302,7 @@ def gap(task: str, *lstms: str) -> Decide:
             numbers[f"{second.curve.network.label} over the Associative LSTM"] = _ratio(a, b)
         return both(*verdicts), numbers
 
-    return decide
+    return Criterion(_on(task, (GAPS[task], *lstms)), decide, by_sweeps=True)
 
 
 Case = tuple[str, int]
@@ -289,13 +312,14 @@ def _start_costs(found: Found) -> dict[Case, dict[str, list[float]]]:
     """For every task and number of copies, by the words for the start: the cost of every seed from the beginning."""
     costs = {}
     for task, copies in itertools.product(START_TASKS, START_COPIES):
-        curves = {text: found[task, f"associative-lstm-{copies}{suffix}"] for suffix, text, _ in STARTS}
+        named = zip(STARTS, start_curves(task, copies), strict=True)
+        curves = {text: found[task, planned.network.name] for (_, text, _), planned in named}
         until = _until(*curves.values())
         costs[task, copies] = {text: _costs(c, until, whole_cost) for text, c in curves.items()}
     return costs
 
 
-def start_decides(found: Found) -> tuple[bool | None, Numbers]:
+def _start_decides(found: Found) -> Decision:
     """Whether in every case the worst start costs a quarter more than the best, in every seed."""
     verdicts: list[bool | None] = []
     numbers: Numbers = {}
@@ -303,14 +327,14 @@ def start_decides(found: Found) -> tuple[bool | None, Numbers]:
         ranked = sorted(costs, key=lambda text: float(np.mean(costs[text])))
         best, worst = costs[ranked[0]], costs[ranked[-1]]
         verdicts.append(beats(best, worst, 1.25))
-        case = f"{task}, {copies_in_words(copies)}"
+        case = f"{task}, {counted(copies, 'copy', 'copies')}"
         numbers[f"{case}: best"] = f"{ranked[0]}, {spread(best, 'diverged')}"
         numbers[f"{case}: worst"] = f"{ranked[-1]}, {spread(worst, 'diverged')}"
         numbers[f"{case}: worst over best"] = _ratio(best, worst)
     return both(*verdicts), numbers
 
 
-def one_start_serves(found: Found) -> tuple[bool | None, Numbers]:
+def _one_start_serves(found: Found) -> Decision:
     """Whether one start is at most a quarter above the best everywhere; and which is best where."""
     costs = _start_costs(found)
     mean = {case: {text: float(np.mean(v)) for text, v in starts.items()} for case, starts in costs.items()}
@@ -330,3 +354,12 @@ def one_start_serves(found: Found) -> tuple[bool | None, Numbers]:
         numbers[f"best for {task}"] = min(product, key=product.__getitem__)
     numbers["best for all"] = min(worst, key=worst.__getitem__)
     return min(worst.values()) <= 1.25, numbers
+
+
+_STARTS = [
+    (planned.task, planned.network.name)
+    for task, copies in itertools.product(START_TASKS, START_COPIES)
+    for planned in start_curves(task, copies)
+]
+START_DECIDES = Criterion(_STARTS, _start_decides)
+ONE_START_SERVES = Criterion(_STARTS, _one_start_serves)

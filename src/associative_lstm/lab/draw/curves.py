@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from associative_lstm.lab.colours import CYCLE
 from associative_lstm.lab.config import Config
+from associative_lstm.lab.draw.colours import CYCLE
 from associative_lstm.lab.files import RunError, write_atomically
 from associative_lstm.lab.runlog import read_config, read_log
 from associative_lstm.lab.tasks import TASKS
+from associative_lstm.lab.words import counted
 
 
 def label_of(config: Config) -> str:
@@ -30,7 +31,7 @@ def label_of(config: Config) -> str:
     if config.layers > 1:
         parts.append(f"{config.layers} layers")
     if config.model == "associative-lstm":
-        parts.append(f"{config.copies} {'copy' if config.copies == 1 else 'copies'}")
+        parts.append(counted(config.copies or 1, "copy", "copies"))
         if (config.heads or 1) > 1:
             parts.append(f"{config.heads} heads")
     return ", ".join(parts)
