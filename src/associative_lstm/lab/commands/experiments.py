@@ -17,7 +17,7 @@ from associative_lstm.lab.experiments.experiment import Experiment, Measurement
 from associative_lstm.lab.experiments.learning.figure import LearningFigure
 from associative_lstm.lab.experiments.learning.wikipedia import WikipediaFigure
 from associative_lstm.lab.experiments.registry import EXPERIMENTS
-from associative_lstm.lab.experiments.tables import Table, as_cells, read
+from associative_lstm.lab.experiments.tables import Table, as_cells
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -64,17 +64,17 @@ def _table(table: Table) -> Callable[..., None]:
 
 def _count_and_time(table: Table, out: Path, steps: int, seed: int) -> None:
     with progress_bar(table.short.lower(), len(table.rows) - 1) as advance:
-        outcome = table.run(out, steps=steps, seed=seed, advance=advance)
+        entries = table.measure(steps=steps, seed=seed, advance=advance)
     header = ("network", "N_h", "params", "paper", "diff", "speed", "paper", "ms")
     shown = Shown(*header, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title_justify="left")
     shown.title = table.title
     for column in shown.columns[1:]:
         column.justify, column.no_wrap = "right", True
-    for entry in read(out / f"{table.name}.json"):
+    for entry in entries:
         network, size, *others = as_cells(entry)
         shown.add_row(network, size.split()[0].rstrip(","), *others)
     console.print(shown)
-    print_outcome(outcome)
+    print_outcome(table.write(out, entries, steps=steps, seed=seed))
 
 
 def _command(experiment: Experiment) -> Callable[..., None]:

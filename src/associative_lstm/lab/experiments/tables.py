@@ -57,23 +57,22 @@ class Table(Experiment):
     rows: Sequence[Row]
     batch_size: int | None = None
 
-    def run(self, out: Path, *, steps: int = 10, seed: int = 0, advance: Advance = lambda: None) -> Outcome:
-        """Count the networks and time them as `alstm bench` does, for ``steps`` steps or more; without, only count.
-
-        Calls ``advance`` once per network. Writes the table as Markdown and JSON, and the verdicts.
-        """
+    def write(self, out: Path, entries: list[Entry], **about: object) -> Outcome:
+        """The finished rows as Markdown and JSON, and the verdicts; ``about`` goes with these."""
         out.mkdir(parents=True, exist_ok=True)
-        entries = self.measure(steps=steps, seed=seed, advance=advance)
         claims = judge_entries(entries, embedded=self.task == "copy")
         table, data = out / self.page, out / f"{self.name}.json"
         caption = self.title.removeprefix(f"{self.short}: ")
         write_atomically(table, f"**{caption}**\n\n{as_markdown(entries)}\n".encode())
         write_atomically(data, (json.dumps([asdict(entry) for entry in entries], indent=2) + "\n").encode())
-        about = {"task": self.task, "steps": steps, "seed": seed}
-        return Outcome([table, data, write_claims(out / "claims.json", claims, **about)], claims)
+        written = write_claims(out / "claims.json", claims, task=self.task, **about)
+        return Outcome([table, data, written], claims)
 
     def measure(self, *, steps: int, seed: int, advance: Advance = lambda: None) -> list[Entry]:
-        """The finished rows."""
+        """The finished rows: counted, and timed as `alstm bench` does for ``steps`` steps or more, if any.
+
+        Calls ``advance`` once per network that is timed.
+        """
         times: list[dict[str, Any]] = [{}] * len(self.rows)
         if steps:
             times = speed.measure(self.timed, 1, SECONDS, seed, least=max(2, steps), advance=advance)["rows"]
@@ -152,11 +151,6 @@ TABLES = (
         batch_size=1,
     ),
 )
-
-
-def read(path: Path) -> list[Entry]:
-    """The rows of a table that has been written as JSON."""
-    return [Entry(**entry) for entry in json.loads(path.read_text(encoding="utf-8"))]
 
 
 def _known(config: Config, difference: int) -> str:

@@ -14,8 +14,8 @@ from associative_lstm.lab.experiments.registry import EXPERIMENTS
 from associative_lstm.lab.files import RunError, write_atomically
 from associative_lstm.lab.report.lines import PALETTE, Json
 from associative_lstm.lab.report.runs import Group, Runs
-from associative_lstm.lab.report.sections import Section, bench_section, section_of
-from associative_lstm.lab.report.summary import CHANGED, METHOD, counts, sentences
+from associative_lstm.lab.report.sections import Section, bench_section, markdown, section_of
+from associative_lstm.lab.report.summary import counts, sentences
 from associative_lstm.lab.report.verdicts import as_markdown
 
 STEPS = len(EXPERIMENTS) + 2
@@ -95,9 +95,10 @@ def render(page: Page) -> str:
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     environment.filters["number"] = shown
     here = files("associative_lstm.lab.report")
-    css, *js = (
-        (here / name).read_text(encoding="utf-8") for name in ("report.css", "points.js", "report.js")
+    method, css, *js = (
+        (here / name).read_text(encoding="utf-8")
+        for name in ("method.md", "report.css", "points.js", "report.js")
     )
     return environment.get_template("template.html").render(
-        page=page, method=METHOD, changed=CHANGED, palette=PALETTE, css=css, js="\n".join(js)
+        page=page, method=markdown(method), palette=PALETTE, css=css, js="\n".join(js)
     )

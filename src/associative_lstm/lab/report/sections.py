@@ -110,7 +110,7 @@ def _add_written(section: Section, experiment: Experiment, folder: Path, lines: 
                 section.plots[full] = points_plot(full, section.short, points, lines)
     if experiment.page:
         with section.noting(folder / experiment.page):
-            section.table = markdown(folder / experiment.page)
+            section.table = markdown((folder / experiment.page).read_text(encoding="utf-8"))
     panels = experiment.panels if isinstance(experiment, LearningFigure) else ()
     for network in (c.network for panel in panels for c in panel.curves):
         if (sample := folder / f"sample-{network.name}.txt").is_file():
@@ -126,7 +126,7 @@ def bench_section(results: Path) -> Section:
         section.notes.append(f"There is no {path.parent} yet: `{section.command}` makes it.")
     else:
         with section.noting(path):
-            section.table = markdown(path)
+            section.table = markdown(path.read_text(encoding="utf-8"))
     return section
 
 
@@ -141,9 +141,9 @@ def picture(path: Path, width: int | None = None) -> str:
     return "data:image/webp;base64," + base64.b64encode(content.getvalue()).decode()
 
 
-def markdown(path: Path) -> Markup:
-    """A table that an experiment wrote, its headings below those of the page; HTML in it is text."""
-    text = re.sub(r"\A# .*\n", "", path.read_text(encoding="utf-8"))  # the section has a title
+def markdown(text: str) -> Markup:
+    """Text that an experiment wrote, its headings below those of the page; HTML in it is text."""
+    text = re.sub(r"\A# .*\n", "", text)  # the section has a title
     html: str = MarkdownIt("js-default").render(re.sub(r"^#+ ", "#### ", text, flags=re.MULTILINE))
     return Markup(
         html.replace("<table>", '<div class="scroll"><table>').replace("</table>", "</table></div>")

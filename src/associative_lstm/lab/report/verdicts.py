@@ -1,9 +1,10 @@
 """Every claim with its verdict and its numbers, as Markdown."""
 
 from collections.abc import Sequence
+from importlib.resources import files
 
 from associative_lstm.lab.report.sections import Section
-from associative_lstm.lab.report.summary import CHANGED, METHOD, counts, sentences
+from associative_lstm.lab.report.summary import counts, sentences
 
 
 def as_markdown(sections: Sequence[Section]) -> str:
@@ -32,8 +33,5 @@ def as_markdown(sections: Sequence[Section]) -> str:
                 f"  <br>Measured: {claim.measured}.",
             ]
         lines += [""]
-    lines += ["## How it was measured", "", *(line for text in METHOD for line in (text, ""))]
-    for keys, text in CHANGED:
-        links = ", ".join(f"[{key}](#claim-{key})" for key in keys)
-        lines.append(f"- {text}" + (f" ({links})" if keys else ""))
-    return "\n".join([*lines, ""])
+    method = (files("associative_lstm.lab.report") / "method.md").read_text(encoding="utf-8")
+    return "\n".join([*lines, "## How it was measured", "", method])

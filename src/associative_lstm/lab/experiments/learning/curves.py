@@ -67,11 +67,7 @@ STARTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("", "Glorot keys, forget bias 0", {}),
     ("-forget-1", "Glorot keys, forget bias 1", {"forget_bias": 1.0}),
     ("-conjugate", "conjugate keys, forget bias 0", {"key_init": "conjugate"}),
-    (
-        "-conjugate-forget-1",
-        "conjugate keys, forget bias 1",
-        {"key_init": "conjugate", "forget_bias": 1.0},
-    ),
+    ("-conjugate-forget-1", "conjugate keys, forget bias 1", {"key_init": "conjugate", "forget_bias": 1.0}),
 )
 """How an Associative LSTM can start: end of its name, in words, configuration. The first is that of the figures."""
 

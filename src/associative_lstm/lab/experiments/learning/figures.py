@@ -1,6 +1,6 @@
 """Figures 3 to 13, and two of ours: their networks, and what each of them is to show.
 
-The criteria were written down before the runs were looked at; ``report/summary.py`` says what was changed since.
+The criteria were written down before the runs were looked at; ``report/method.md`` says what was changed since.
 Every network is judged at its own best learning rate.
 """
 
@@ -35,6 +35,7 @@ from associative_lstm.lab.experiments.learning.wikipedia import FIG10
 from associative_lstm.lab.tasks import TASKS
 from associative_lstm.lab.words import counted
 
+_ONE, _FOUR, _EIGHT = ASSOCIATIVE
 _LSTMS = ("lstm-128", "lstm-128-forget-1")
 _ONLINE = (*_LSTMS, "lstm-512", *ASSOCIATIVE)
 _HEADS = tuple(f"associative-lstm-3-heads-{copies}" for copies in (1, 4, 8))
@@ -122,13 +123,13 @@ FIGURES: tuple[LearningFigure, ...] = (
             "1a",
             "Permutation and unitary RNN solve the copy task before the Associative LSTM.",
             f"bits on the answer, {_SOLVE_TEXT}, fall below 3 in every seed of the two before any seed of the third",
-            solve_sooner(("permutation-rnn-256", "unitary-rnn-256"), ("associative-lstm-1",)),
+            solve_sooner(("permutation-rnn-256", "unitary-rnn-256"), (_ONE,)),
         ),
         LearningClaim(
             "1b",
             "The Associative LSTM solves the copy task much faster than the LSTM.",
             "solved in half the minibatches that the LSTM needs with either forget bias",
-            solve_sooner(("associative-lstm-1",), _LSTMS, factor=2.0),
+            solve_sooner((_ONE,), _LSTMS, factor=2.0),
         ),
         LearningClaim(
             "1c",
@@ -147,7 +148,7 @@ FIGURES: tuple[LearningFigure, ...] = (
             "1e",
             "The Associative LSTM is only somewhat later than the permutation and the unitary RNN.",
             "with 1 copy it needs at most 3 times the minibatches of each of the two",
-            soon_after(("permutation-rnn-256", "unitary-rnn-256"), "associative-lstm-1", 3.0),
+            soon_after(("permutation-rnn-256", "unitary-rnn-256"), _ONE, 3.0),
         ),
     ),
     _figure(
@@ -166,13 +167,13 @@ FIGURES: tuple[LearningFigure, ...] = (
             "Variable lengths hardly slow the Associative LSTM down.",
             "with 1 copy it needs at most 1.5 times the minibatches; undecided if a seed diverges or ends before "
             "that",
-            slowdown(("associative-lstm-1",), at_most=1.5),
+            slowdown((_ONE,), at_most=1.5),
         ),
         LearningClaim(
             "2c",
             "Variable lengths hardly slow the Associative LSTM with 4 and 8 copies down.",
             "each needs at most 1.5 times the minibatches; undecided if a seed diverges or ends before that",
-            slowdown(("associative-lstm-4", "associative-lstm-8"), at_most=1.5),
+            slowdown((_FOUR, _EIGHT), at_most=1.5),
         ),
     ),
     _figure(
@@ -196,24 +197,21 @@ FIGURES: tuple[LearningFigure, ...] = (
             "3a",
             "On XML the cost falls with the number of copies.",
             f"4 copies below 1, and 8 below 4: {_LOWER}",
-            compare(
-                "xml",
-                [("associative-lstm-4", "associative-lstm-1"), ("associative-lstm-8", "associative-lstm-4")],
-            ),
+            compare("xml", [(_FOUR, _ONE), (_EIGHT, _FOUR)]),
         ),
         LearningClaim(
             "3b",
             "On XML 4 copies of 128 units learn faster than an LSTM of 512, which has as many cells.",
             "the mean cost over the whole run is lower in every seed, by a tenth or more in the mean; undecided if "
             "closer",
-            compare("xml", [("associative-lstm-4", "lstm-512")], measure=whole_cost),
+            compare("xml", [(_FOUR, "lstm-512")], measure=whole_cost),
         ),
         LearningClaim(
             "3c",
             "On XML the Associative LSTM with 1 copy beats the LSTM of the same size by far.",
             "with either forget bias of the LSTM: over the last tenth of the runs, the cost of every seed is lower, "
             "and 1.5 times as low in the mean",
-            compare("xml", [("associative-lstm-1", lstm) for lstm in _LSTMS], factor=1.5),
+            compare("xml", [(_ONE, lstm) for lstm in _LSTMS], factor=1.5),
         ),
     ),
     _figure(
@@ -225,23 +223,19 @@ FIGURES: tuple[LearningFigure, ...] = (
             "4a",
             "4 and 8 copies solve variable assignment.",
             _SOLVED_IN_EVERY_SEED,
-            solve(*(("assignment", f"associative-lstm-{copies}") for copies in (4, 8))),
+            solve(("assignment", _FOUR), ("assignment", _EIGHT)),
         ),
         LearningClaim(
             "4b",
             "An LSTM of 512 units learns variable assignment more slowly than 4 or 8 copies.",
             "its mean cost over the whole run is higher than every seed's, by a tenth or more than the mean",
-            compare(
-                "assignment",
-                [("associative-lstm-4", "lstm-512"), ("associative-lstm-8", "lstm-512")],
-                measure=whole_cost,
-            ),
+            compare("assignment", [(_FOUR, "lstm-512"), (_EIGHT, "lstm-512")], measure=whole_cost),
         ),
         LearningClaim(
             "4c",
             "On variable assignment the LSTM of 128 units is worse than the Associative LSTM with 1 copy.",
             f"1 copy below the LSTM with either forget bias: {_LOWER}",
-            compare("assignment", [("associative-lstm-1", lstm) for lstm in _LSTMS]),
+            compare("assignment", [(_ONE, lstm) for lstm in _LSTMS]),
         ),
     ),
     _figure(
@@ -253,15 +247,13 @@ FIGURES: tuple[LearningFigure, ...] = (
             "5a",
             "On arithmetic 1 copy learns better than several.",
             f"1 copy below 4 and below 8: {_LOWER}",
-            compare(
-                "arithmetic", [("associative-lstm-1", f"associative-lstm-{copies}") for copies in (4, 8)]
-            ),
+            compare("arithmetic", [(_ONE, _FOUR), (_ONE, _EIGHT)]),
         ),
         LearningClaim(
             "5d",
             "With 1 copy the Associative LSTM does well on arithmetic.",
             _SOLVED_IN_EVERY_SEED,
-            solve(("arithmetic", "associative-lstm-1")),
+            solve(("arithmetic", _ONE)),
         ),
     ),
     _figure(
@@ -273,16 +265,13 @@ FIGURES: tuple[LearningFigure, ...] = (
             "5b",
             "With 3 heads, several copies solve arithmetic.",
             f"with 4 and with 8 copies the cost, {_SOLVE_TEXT}, falls below 0.1 bits; {_FALLS}",
-            solve(*(("arithmetic", f"associative-lstm-3-heads-{copies}") for copies in (4, 8))),
+            solve(*(("arithmetic", name) for name in _HEADS[1:])),
         ),
         LearningClaim(
             "5c",
             "On arithmetic 3 heads help where there are several copies.",
             f"3 heads below 1, with 4 and with 8 copies: {_LOWER}",
-            compare(
-                "arithmetic",
-                [(f"associative-lstm-3-heads-{copies}", f"associative-lstm-{copies}") for copies in (4, 8)],
-            ),
+            compare("arithmetic", list(zip(_HEADS[1:], (_FOUR, _EIGHT), strict=True))),
         ),
     ),
     FIG10,
