@@ -22,9 +22,8 @@ import torch
 
 from associative_lstm.lab import cluster
 from associative_lstm.lab.config import PRESETS, complete
-from associative_lstm.lab.experiments import fig10
-from associative_lstm.lab.experiments.learning import figures
 from associative_lstm.lab.experiments.learning.curves import Curve
+from associative_lstm.lab.experiments.learning.figures import FIGURES
 from associative_lstm.lab.grid import Job, local, run_grid
 from associative_lstm.lab.runlog import read_log, versions
 from associative_lstm.lab.tasks import Wikipedia
@@ -135,9 +134,7 @@ def torchrun_steps() -> dict[str, Any]:
 
 def plan() -> dict[str, Any]:
     """Processor seconds of a step and the size of a checkpoint of every curve, and what they add up to."""
-    named = {name: [c for panel in figures.panels_of(name).values() for c in panel] for name in figures.NAMES}
-    named["fig10"] = fig10.curves_of(None)
-    curves = list(dict.fromkeys(c for curves in named.values() for c in curves))
+    curves = list(dict.fromkeys(c for figure in FIGURES for panel in figure.panels for c in panel.curves))
     rows = [_row(curve) for curve in curves]
     for row in rows:
         print(json.dumps(row), file=sys.stderr, flush=True)

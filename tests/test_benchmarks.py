@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from associative_lstm.lab.experiments import fig10
 from associative_lstm.lab.experiments.learning.curves import RATES, curve, smoke
+from associative_lstm.lab.experiments.learning.wikipedia import PASS, SWEEP_STEPS
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
@@ -41,7 +41,7 @@ def test_the_plan_on_the_page_is_the_one_that_was_computed():
     plan = json.loads((FOLDER.parent / "results" / "scaling" / "plan.json").read_text())
     page = (FOLDER.parent / "docs" / "scaling.md").read_text()
     passes = [row for row in plan["rows"] if row["task"] == "wikipedia"]
-    minibatches = fig10.SWEEP_STEPS * (len(RATES) - 1) + 96_000 * plan["seeds"]
+    minibatches = SWEEP_STEPS * (len(RATES) - 1) + PASS * plan["seeds"]
     assert {row["checkpoints"] for row in passes} == {minibatches // 1000}
     hours, chain = plan["processor_hours"], plan["longest_chain_hours"]
     idle = 1 - hours / (plan["machines"] * plan["hours_on_machines_of_one_core_at_best"])

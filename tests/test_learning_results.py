@@ -1,43 +1,49 @@
-"""The recorded learning curves: verdicts and the README's table are what the logs say."""
+"""The recorded learning curves: verdicts, pages and what the README says of them are what the logs say."""
 
 from pathlib import Path
 
 import pytest
 
-from associative_lstm.lab.experiments import fig10
 from associative_lstm.lab.experiments.claims import read_claims
-from associative_lstm.lab.experiments.learning import figures
-from associative_lstm.lab.experiments.learning.claims import statements_of
 from associative_lstm.lab.experiments.learning.curves import NETWORKS, START_TASKS, curve
-from associative_lstm.lab.experiments.learning.runs import read_curve
-from associative_lstm.lab.experiments.verdicts import verdict_table
+from associative_lstm.lab.experiments.learning.figures import FIGURES
+from associative_lstm.lab.experiments.learning.runs import Logs
+from associative_lstm.lab.experiments.learning.wikipedia import FIG10
 from associative_lstm.lab.packed import runs_below
+from associative_lstm.lab.report.page import write_report
+from associative_lstm.lab.report.summary import SENTENCES
 from associative_lstm.lab.runlog import read_config
 
 ROOT = Path(__file__).parent.parent
 RESULTS, RUNS = ROOT / "results", ROOT / "results" / "runs"
 
 
-@pytest.mark.parametrize("name", figures.NAMES)
-def test_verdicts_come_from_the_logs(name):
-    recorded = read_claims(RESULTS / name / "claims.json")
-    judged = [statement.judge(RUNS) for statement in statements_of(name)]
+@pytest.fixture(scope="module")
+def logs():
+    return Logs(RUNS)
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
+def test_verdicts_come_from_the_logs(figure, logs):
+    recorded = read_claims(RESULTS / figure.name / "claims.json")
+    judged = [claim.judge(logs) for claim in figure.claims]
     assert [(c.key, c.verdict, dict(c.numbers)) for c in recorded] == [
         (c.key, c.verdict, pytest.approx(dict(c.numbers))) for c in judged
     ]
-    assert [c.criterion for c in recorded] == [c.criterion for c in judged]
+    assert [(c.sentence, c.criterion) for c in recorded] == [(c.sentence, c.criterion) for c in judged]
+    assert [sorted(c.runs) for c in recorded] == [sorted(c.runs) for c in judged]
 
 
-def test_the_readme_shows_the_verdicts():
-    shown = (ROOT / "README.md").read_text().split("<!-- verdicts -->\n")[1]
-    assert shown.strip() == verdict_table(RESULTS, (*figures.NAMES, "fig10"))
+def test_the_page_of_verdicts_and_the_readme_come_from_the_logs(tmp_path):
+    page = write_report(RUNS, RESULTS, tmp_path / "README.md")
+    assert (RESULTS / "README.md").read_text() == (tmp_path / "README.md").read_text()
+    assert page.sentences == [text for _, text in SENTENCES]
+    counts = "Of {} claims {holds} hold, {fails} fail and {undecided} are undecided."
+    assert counts.format(len(page.claims), **page.verdicts) in (ROOT / "README.md").read_text()
 
 
-def test_figure_10s_verdicts_and_page_come_from_the_logs(monkeypatch):
-    monkeypatch.setattr(fig10, "one_pass", lambda data, smoke: 96_000)  # for which enwik8 would be needed
-    found = [read_curve(RUNS, curve) for curve in fig10.curves_of(None)]
-    assert read_claims(RESULTS / "fig10" / "claims.json") == fig10.judge_curves(found, RUNS, 96_000)
-    assert (RESULTS / "fig10" / "README.md").read_text() == fig10.page(found, 96_000)
+def test_figure_10s_page_comes_from_the_logs(logs):
+    assert (RESULTS / "fig10" / "README.md").read_text() == FIG10.text_of_page(FIG10.passes(logs))
 
 
 def test_the_readme_quotes_figure_10():

@@ -9,9 +9,11 @@ import shutil
 import pytest
 
 from associative_lstm.lab import cli
-from associative_lstm.lab.experiments import fig10
 from associative_lstm.lab.experiments.claims import read_claims
-from associative_lstm.lab.experiments.learning.runs import read_curve
+from associative_lstm.lab.experiments.learning import wikipedia
+from associative_lstm.lab.experiments.learning.figure import make
+from associative_lstm.lab.experiments.learning.runs import Logs, read_curve
+from associative_lstm.lab.experiments.learning.wikipedia import NETWORKS, Passes, figure_10
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.grid import local
 from associative_lstm.lab.runlog import read_config, read_log, read_tests
@@ -21,14 +23,33 @@ from associative_lstm.lab.tasks import corpus
 @pytest.fixture(scope="module")
 def smoke(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fig10")
-    outcome = fig10.run(folder / "out", folder / "runs", local(1), smoke=True)
-    return folder, outcome
+    return folder, run(folder)
+
+
+def run(folder):
+    figure, logs = figure_of(folder), Logs(folder / "runs")
+    assert make([figure], logs, local(1)) == []
+    return figure.draw(folder / "out", logs)
+
+
+def figure_of(folder):
+    return figure_10(smoke_in=folder / "runs")
+
+
+def curves_of(folder):
+    return figure_of(folder).panels[0].curves
+
+
+def judged(runs, *curves, whole):
+    """The claim about two networks."""
+    claim, _ = figure_10().claims
+    return dataclasses.replace(claim, curves=curves, whole=whole).judge(Logs(runs))
 
 
 def test_it_sweeps_trains_one_pass_tests_draws_and_judges(smoke):
     folder, outcome = smoke
-    whole = fig10.one_pass(str(folder / "runs" / "text"), smoke=True)
-    for network in fig10.NETWORKS:
+    whole = wikipedia.one_pass(str(folder / "runs" / "text"), window=10)
+    for network in NETWORKS:
         rates = sorted((folder / "runs" / "wikipedia" / network.name).iterdir())
         assert {f"lr{rate}-seed0" for rate in (0.0003, 0.001, 0.003, 0.01)} <= {rate.name for rate in rates}
         lengths = sorted(read_log(rate)[-1]["step"] for rate in rates)
@@ -43,7 +64,7 @@ def test_it_sweeps_trains_one_pass_tests_draws_and_judges(smoke):
     assert read_claims(folder / "out" / "claims.json")[0].runs[0].startswith("wikipedia/lstm-3x256/lr0.0")
     text = (folder / "out" / "README.md").read_text()
     assert "1.67" in text
-    assert text.count("| **") == 2 * len(fig10.NETWORKS)  # the rates of the passes
+    assert text.count("| **") == 2 * len(NETWORKS)  # the rates of the passes
     assert "not whole" not in text
     assert "Not yet run" not in text
 
@@ -52,7 +73,7 @@ def test_a_second_time_nothing_is_trained_and_everything_is_the_same(smoke):
     folder, outcome = smoke
     before = {path: path.read_bytes() for path in outcome.written}
     times = {path: path.stat().st_mtime_ns for path in (folder / "runs").rglob("*.jsonl")}
-    fig10.run(folder / "out", folder / "runs", local(1), smoke=True)
+    run(folder)
     assert {path: path.read_bytes() for path in before} == before
     assert {path: path.stat().st_mtime_ns for path in times} == times
 
@@ -61,42 +82,49 @@ def test_it_is_comparable_up_to_a_twentieth_of_a_bit_and_undecided_before_the_pa
     smoke, monkeypatch
 ):
     folder, _ = smoke
-    curves = fig10.curves_of(str(folder / "runs" / "text"), smoke=True)
-    found = [read_curve(folder / "runs", curve) for curve in curves]
-    whole = curves[0].steps
+    lstm, one, four = curves_of(folder)
     costs = {"lstm-3x256": 1.8, "associative-lstm-3x256-1": 1.849, "associative-lstm-3x256-4": 1.851}
     with monkeypatch.context() as patch:
-        patch.setattr(fig10, "final_cost", lambda run, whole: costs[run.folder.parent.name])
-        claims = fig10.judge_curves(found, folder / "runs", whole)
+        patch.setattr(Passes, "test_cost", lambda passes, run: costs[run.folder.parent.name])
+        claims = [judged(folder / "runs", lstm, ours, whole=lstm.steps) for ours in (one, four)]
     assert [claim.verdict for claim in claims] == ["holds", "fails"]
     assert claims[0].numbers["difference"] == pytest.approx(0.049)
-    longer = fig10.judge_curves(found, folder / "runs", whole + 1)
-    assert [claim.verdict for claim in longer] == ["undecided", "undecided"]
-    without = [dataclasses.replace(found[0], rate=None, runner_up=None, runs=[]), *found[1:]]
-    assert fig10.judge_curves(without, folder / "runs", whole)[0].numbers == {"not_yet_run": "lstm-3x256"}
+    longer = judged(folder / "runs", lstm, one, whole=lstm.steps + 1)
+    assert longer.verdict == "undecided"
+
+
+def test_a_network_without_runs_is_named(smoke, tmp_path):
+    folder, _ = smoke
+    runs = shutil.copytree(folder / "runs", tmp_path / "runs")
+    shutil.rmtree(runs / "wikipedia" / "lstm-3x256")
+    lstm, one, _ = curves_of(folder)
+    assert judged(runs, lstm, one, whole=lstm.steps).numbers == {"not_yet_run": "lstm-3x256"}
 
 
 def test_the_cost_of_a_pass_is_that_of_its_last_test_and_of_no_other(smoke, tmp_path):
     folder, _ = smoke
     runs = shutil.copytree(folder / "runs", tmp_path / "runs")
-    curve = fig10.curves_of(str(folder / "runs" / "text"), smoke=True)[0]
+    curve = curves_of(folder)[0]
     [run] = read_curve(runs, curve).runs
     *others, last = (run.folder / "test.jsonl").read_text().splitlines(keepends=True)
-    assert fig10.final_cost(run, curve.steps) == json.loads(last)["cost"]
+    passes = Passes(read_curve(runs, curve), curve.steps)
+    assert passes.test_cost(passes.runs[0]) == json.loads(last)["cost"]
     (run.folder / "test.jsonl").write_text("".join(others))
-    assert fig10.final_cost(run, curve.steps) is None
+    passes = Passes(read_curve(runs, curve), curve.steps)
+    assert passes.test_cost(passes.runs[0]) is None
 
 
 def test_a_network_is_judged_by_the_better_of_its_two_passes(smoke, tmp_path):
     folder, _ = smoke
     runs = shutil.copytree(folder / "runs", tmp_path / "runs")
-    curve = fig10.curves_of(str(folder / "runs" / "text"), smoke=True)[0]
+    curve = curves_of(folder)[0]
     for better in ("rate", "runner_up"):
         found = read_curve(runs, curve)
         for name in ("rate", "runner_up"):
             test = {"step": curve.steps - curve.steps % (curve.steps // 6), "cost": 1 + (name != better)}
             (found.sweep[getattr(found, name)].folder / "test.jsonl").write_text(json.dumps(test) + "\n")
-        assert fig10.best_pass(found, curve.steps) == (1, found.sweep[getattr(found, better)])
+        found = read_curve(runs, curve)
+        assert Passes(found, curve.steps).best == (1, found.sweep[getattr(found, better)])
 
 
 @pytest.mark.parametrize("whole", ["rate", "runner_up"])
@@ -104,13 +132,13 @@ def test_a_verdict_without_one_of_the_passes_says_so(smoke, tmp_path, whole):
     folder, outcome = smoke
     assert list(outcome.claims[0].numbers)[2:] == ["difference"]
     runs = shutil.copytree(folder / "runs", tmp_path / "runs")
-    curves = fig10.curves_of(str(folder / "runs" / "text"), smoke=True)
+    curves = curves_of(folder)
     found = read_curve(runs, curves[1])
     made, missing = found.rate, found.runner_up
     if whole == "runner_up":
         made, missing = missing, made
     (found.sweep[missing].folder / "test.jsonl").unlink()
-    first, second = fig10.draw_and_judge(tmp_path / "out", runs, curves, curves[0].steps).claims
+    first, second = figure_of(folder).draw(tmp_path / "out", Logs(runs)).claims
     assert first.verdict != "undecided"
     assert first.runs[1] == f"wikipedia/associative-lstm-3x256-1/lr{made:g}-seed0"
     assert list(first.numbers)[1] == f"Associative LSTM at rate {made:g}"
@@ -126,13 +154,13 @@ def test_a_verdict_without_one_of_the_passes_says_so(smoke, tmp_path, whole):
 def test_a_network_whose_best_rate_diverged_is_judged_by_the_second_best(smoke, tmp_path):
     folder, _ = smoke
     runs = shutil.copytree(folder / "runs", tmp_path / "runs")
-    curves = fig10.curves_of(str(folder / "runs" / "text"), smoke=True)
+    curves = curves_of(folder)
     found = read_curve(runs, curves[1])
     best, second = (found.sweep[rate].folder for rate in (found.rate, found.runner_up))
     (best / "diverged.txt").write_text("stopped at its last step: the cost is not finite\n")
 
     def judged_and_page():
-        outcome = fig10.draw_and_judge(tmp_path / "out", runs, curves, curves[0].steps)
+        outcome = figure_of(folder).draw(tmp_path / "out", Logs(runs))
         return outcome.claims[0], (tmp_path / "out" / "README.md").read_text()
 
     assert "diverged after" not in judged_and_page()[1]  # it was in a later pass
@@ -150,14 +178,14 @@ def test_a_network_whose_best_rate_diverged_is_judged_by_the_second_best(smoke, 
 def test_a_network_that_diverged_is_not_awaited(smoke, tmp_path):
     folder, _ = smoke
     runs = shutil.copytree(folder / "runs", tmp_path / "runs")
-    curves = fig10.curves_of(str(folder / "runs" / "text"), smoke=True)
+    curves = curves_of(folder)
     found = read_curve(runs, curves[1])
     for rate in (found.rate, found.runner_up):
         run = found.sweep[rate].folder
         log = (run / "log.jsonl").read_text().splitlines(keepends=True)
         (run / "log.jsonl").write_text("".join(log[:-1]))
         (run / "diverged.txt").write_text("stopped at its last step: the cost is not finite\n")
-    claims = fig10.draw_and_judge(tmp_path / "out", runs, curves, curves[0].steps).claims
+    claims = figure_of(folder).draw(tmp_path / "out", Logs(runs)).claims
     assert (claims[0].verdict, claims[0].numbers) == ("undecided", {"diverged": "associative-lstm-3x256-1"})
     assert claims[1].verdict != "undecided"
     assert "| diverged |" in (tmp_path / "out" / "README.md").read_text()
@@ -170,7 +198,7 @@ def test_runs_on_another_text_are_refused_and_the_figure_stays(smoke, tmp_path):
     text.write_bytes(b"another text " * 200)
     for networks in ([], ["lstm-3x256"]):
         with pytest.raises(RunError, match=rf"is a run on .*text, not on {text}: choose another --runs"):
-            fig10.run(folder / "out", folder / "runs", local(1), data=str(text), networks=networks)
+            figure_10(str(text), networks=networks).refuse_other_texts(folder / "runs")
     assert {path: path.read_bytes() for path in before} == before
 
 
@@ -178,24 +206,31 @@ def test_a_text_without_a_minibatch_is_one_sentence(tmp_path):
     text = tmp_path / "text"
     text.write_bytes(b"short " * 100)
     with pytest.raises(ValueError, match="data: a minibatch reads 1,000 characters, there are 576 to train"):
-        fig10.run(tmp_path / "out", tmp_path / "runs", local(1), data=str(text))
+        figure_10(str(text))
 
 
 def test_every_network_is_treated_alike():
-    for network in fig10.NETWORKS:
+    for network in NETWORKS:
         assert network.values["hidden_size"] == 256
         assert network.values["layers"] == 3
         assert not {"learning_rate", "batch_size", "window", "steps"} & set(network.values)
 
 
-def test_unknown_networks_and_missing_runs_are_one_sentence(tmp_path):
+def test_an_unknown_network_is_one_sentence(tmp_path):
     with pytest.raises(ValueError, match=r"network must be one of lstm-3x256, .*got 'lstm'"):
-        fig10.run(tmp_path / "out", tmp_path / "runs", local(1), networks=["lstm"], smoke=True)
-    text = tmp_path / "text"
-    text.write_bytes(bytes(2000))
-    with pytest.raises(RunError, match="there are no runs of figure 10 in"):
-        fig10.draw_and_judge(tmp_path / "out", tmp_path / "runs", fig10.curves_of(str(text)), 1)
-    assert not (tmp_path / "out").exists()
+        figure_10(networks=["lstm"], smoke_in=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_runs_the_figure_says_so(tmp_path):
+    outcome = figure_10().draw(tmp_path / "out", Logs(tmp_path / "runs"))
+    assert [claim.verdict for claim in outcome.claims] == ["undecided"] * 2
+    assert "Not yet run: LSTM, 3 x 256;" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_a_pass_over_enwik8_is_known_without_its_text():
+    assert 96_000_000 // (10 * 100) == wikipedia.PASS == figure_10().whole
+    assert figure_10().panels[0].curves[0].steps == wikipedia.PASS
 
 
 def test_the_command_makes_chosen_networks_and_writes_what_there_is(tmp_path, monkeypatch, capsys):

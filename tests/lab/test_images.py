@@ -7,8 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from associative_lstm.lab.files import RunError
-from associative_lstm.lab.images import (
+from associative_lstm.lab.experiments.memory.photographs import (
     EMBEDDED,
     SIDE,
     embedded,
@@ -17,6 +16,7 @@ from associative_lstm.lab.images import (
     to_pixels,
     to_vectors,
 )
+from associative_lstm.lab.files import RunError
 
 
 def gradient(width: int, height: int, mode: str) -> Image.Image:

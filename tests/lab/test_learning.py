@@ -12,8 +12,8 @@ import made_runs
 from associative_lstm.lab.cli import main
 from associative_lstm.lab.config import task_of
 from associative_lstm.lab.experiments.claims import read_claims
-from associative_lstm.lab.experiments.learning import figures, measures
-from associative_lstm.lab.experiments.learning.claims import STATEMENTS
+from associative_lstm.lab.experiments.learning import measures
+from associative_lstm.lab.experiments.learning import runs as runs_module
 from associative_lstm.lab.experiments.learning.curves import (
     LARGE,
     NETWORKS,
@@ -24,7 +24,9 @@ from associative_lstm.lab.experiments.learning.curves import (
     smoke,
     start_curves,
 )
+from associative_lstm.lab.experiments.learning.figures import FIGURES
 from associative_lstm.lab.experiments.learning.runs import (
+    Logs,
     Run,
     beyond_jobs,
     contest_jobs,
@@ -35,6 +37,13 @@ from associative_lstm.lab.experiments.learning.runs import (
 )
 from associative_lstm.lab.grid import DIVERGED, local
 from associative_lstm.lab.model import build_model, count_parameters
+
+IN_ALL = {figure.name: figure for figure in FIGURES if figure.in_all}
+CLAIMS = {claim.key: claim for figure in IN_ALL.values() for claim in figure.claims}
+
+
+def judged(key, runs):
+    return CLAIMS[key].judge(Logs(runs))
 
 
 def write_run(curve, runs, rate, seed, cost, steps=None, diverged=False):
@@ -69,7 +78,7 @@ def test_networks_are_large_where_they_say_so():
 
 
 def test_small_networks_have_three_seeds_and_all_the_same_rates():
-    planned = [c for name in figures.NAMES for curves in figures.panels_of(name).values() for c in curves]
+    planned = [c for figure in IN_ALL.values() for panel in figure.panels for c in panel.curves]
     for c in planned:
         assert len(c.seeds) == (1 if c.network.large else 3)
         assert c.rates == RATES
@@ -77,16 +86,11 @@ def test_small_networks_have_three_seeds_and_all_the_same_rates():
 
 
 def test_all_that_claims_need_is_made_by_some_figure():
-    made = {
-        (c.task, c.network.name)
-        for name in figures.NAMES
-        for curves in figures.panels_of(name).values()
-        for c in curves
-    }
-    for statement in STATEMENTS:
-        assert set(statement.needs) <= made, statement.key
-        assert statement.figure in figures.NAMES
-    assert {s.key[0] for s in STATEMENTS} == set("12345678")
+    shown = {c for figure in IN_ALL.values() for panel in figure.panels for c in panel.curves}
+    for claim in CLAIMS.values():
+        assert set(claim.needed) <= shown, claim.key
+    assert {key[0] for key in CLAIMS} == set("12345678")
+    assert len(CLAIMS) == sum(len(figure.claims) for figure in IN_ALL.values())
 
 
 def test_the_best_rate_has_the_lowest_cost_at_the_end_of_the_sweep(tmp_path):
@@ -186,14 +190,14 @@ def test_a_network_that_always_diverges_has_no_curve_and_stops_nothing(tmp_path)
 def test_the_cost_falls_with_the_copies(tmp_path, costs, verdict):
     for copies, seeds in zip((1, 4, 8), costs, strict=True):
         write_curve(tmp_path, "xml", f"associative-lstm-{copies}", *seeds)
-    claim = statement("3a").judge(tmp_path)
+    claim = judged("3a", tmp_path)
     assert claim.verdict == verdict
     assert len(claim.runs) == 9
 
 
 def test_a_claim_is_undecided_while_runs_are_missing(tmp_path):
     write_curve(tmp_path, "xml", "associative-lstm-1", 0.1)
-    claim = statement("3c").judge(tmp_path)
+    claim = judged("3c", tmp_path)
     assert claim.verdict == "undecided"
     assert "xml/lstm-128" in claim.measured
 
@@ -202,13 +206,13 @@ def test_by_far_is_more_than_lower(tmp_path):
     write_curve(tmp_path, "xml", "associative-lstm-1", 0.8)
     for bias in ("", "-forget-1"):
         write_curve(tmp_path, "xml", f"lstm-128{bias}", 1.0)
-    assert statement("3c").judge(tmp_path).verdict == "fails"
+    assert judged("3c", tmp_path).verdict == "fails"
 
 
 def test_unsolved_but_falling_is_undecided(tmp_path):
     for copies in (4, 8):
         write_curve(tmp_path, "assignment", f"associative-lstm-{copies}", 0.5)
-    assert statement("4a").judge(tmp_path).verdict == "fails"
+    assert judged("4a", tmp_path).verdict == "fails"
     falling = curve("assignment", "associative-lstm-8")
     path = falling.folder(tmp_path, 1e-3, 0) / "log.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -218,7 +222,7 @@ def test_unsolved_but_falling_is_undecided(tmp_path):
         for seed in c.seeds:
             target = c.folder(tmp_path, 1e-3, seed) / "log.jsonl"
             target.write_text(path.read_text())
-    assert statement("4a").judge(tmp_path).verdict == "undecided"
+    assert judged("4a", tmp_path).verdict == "undecided"
 
 
 def write_solving(runs, task, network, *solved):
@@ -245,7 +249,7 @@ def write_solving(runs, task, network, *solved):
 def test_whether_copies_help_or_harm(tmp_path, one, four, verdict):
     for copies, solved in ((1, one), (4, four), (8, (10_000,))):
         write_solving(tmp_path, "copy", f"associative-lstm-{copies}", *solved)
-    assert statement("1d").judge(tmp_path).verdict == verdict
+    assert judged("1d", tmp_path).verdict == verdict
 
 
 @pytest.mark.parametrize(("ours", "verdict"), [(2900, "holds"), (6000, "fails"), (99_000, "fails")])
@@ -253,7 +257,7 @@ def test_somewhat_later_has_a_limit(tmp_path, ours, verdict):
     for network in ("permutation-rnn-256", "unitary-rnn-256"):
         write_solving(tmp_path, "copy", network, 1000)
     write_solving(tmp_path, "copy", "associative-lstm-1", ours)
-    assert statement("1e").judge(tmp_path).verdict == verdict
+    assert judged("1e", tmp_path).verdict == verdict
 
 
 def test_a_seed_that_diverged_is_named_and_decides_nothing(tmp_path):
@@ -262,7 +266,7 @@ def test_a_seed_that_diverged_is_named_and_decides_nothing(tmp_path):
     (curve("copy-variable", "associative-lstm-1").folder(tmp_path, 1e-3, 2) / DIVERGED).write_text(
         "stopped\n"
     )
-    claim = statement("2b").judge(tmp_path)
+    claim = judged("2b", tmp_path)
     assert claim.verdict == "undecided"
     assert "1 of 3 diverged" in claim.measured
 
@@ -281,7 +285,7 @@ def test_a_seed_that_diverged_counts_for_as_long_as_it_went(tmp_path, lines, ver
     write_solving(tmp_path, "copy-variable", "associative-lstm-1", 99_000)
     for seed in (0, 1, 2):
         cut_short(curve("copy-variable", "associative-lstm-1"), tmp_path, 1e-3, seed, lines)
-    claim = statement("2b").judge(tmp_path)
+    claim = judged("2b", tmp_path)
     assert claim.verdict == verdict
     assert claim.numbers["Associative LSTM 128, 1 copy: times as long"] == f"at least {times}"
 
@@ -290,9 +294,9 @@ def test_an_lstm_that_diverges_early_is_not_slower(tmp_path):
     write_solving(tmp_path, "copy", "associative-lstm-1", 10_000)
     for lstm in ("lstm-128", "lstm-128-forget-1"):
         write_solving(tmp_path, "copy", lstm, 99_000)
-    assert statement("1b").judge(tmp_path).verdict == "holds"
+    assert judged("1b", tmp_path).verdict == "holds"
     cut_short(curve("copy", "lstm-128"), tmp_path, 1e-3, 1, 150)
-    assert statement("1b").judge(tmp_path).verdict == "undecided"
+    assert judged("1b", tmp_path).verdict == "undecided"
 
 
 def test_an_lstm_that_solves_the_task_and_diverges_later_is_not_slower(tmp_path):
@@ -300,15 +304,15 @@ def test_an_lstm_that_solves_the_task_and_diverges_later_is_not_slower(tmp_path)
     write_solving(tmp_path, "copy", "lstm-128", 99_000, 5000, 99_000)
     write_solving(tmp_path, "copy", "lstm-128-forget-1", 99_000)
     cut_short(curve("copy", "lstm-128"), tmp_path, 1e-3, 1, 400)
-    assert statement("1b").judge(tmp_path).verdict == "undecided"
+    assert judged("1b", tmp_path).verdict == "undecided"
 
 
 def test_whether_a_task_is_solved_is_open_if_a_seed_diverged(tmp_path):
     for copies in (4, 8):
         write_curve(tmp_path, "assignment", f"associative-lstm-{copies}", 0.05)
-    assert statement("4a").judge(tmp_path).verdict == "holds"
+    assert judged("4a", tmp_path).verdict == "holds"
     cut_short(curve("assignment", "associative-lstm-8"), tmp_path, 1e-3, 2, 50)
-    assert statement("4a").judge(tmp_path).verdict == "undecided"
+    assert judged("4a", tmp_path).verdict == "undecided"
 
 
 @pytest.mark.parametrize(
@@ -332,14 +336,15 @@ def test_who_learns_more_steadily(tmp_path, ours, ntm, verdict):
             lambda s, third=third, v=(start, middle, end): v[min(2, s // third)],
             planned.steps,
         )
-    assert statement("6c").judge(tmp_path).verdict == verdict
+    assert judged("6c", tmp_path).verdict == verdict
 
 
 @pytest.mark.parametrize(("key", "task"), [("6a", "xml"), ("6d", "assignment"), ("6g", "arithmetic")])
 def test_each_task_of_the_ntm_is_judged_by_itself(tmp_path, key, task):
     write_curve(tmp_path, task, "associative-lstm-3-heads-4-batch-1", 0.05)
-    assert statement(key).judge(tmp_path).verdict == "holds"
-    assert statement(key).figure == {"xml": "fig11", "assignment": "fig12", "arithmetic": "fig13"}[task]
+    assert judged(key, tmp_path).verdict == "holds"
+    figure = {"xml": "fig11", "assignment": "fig12", "arithmetic": "fig13"}[task]
+    assert CLAIMS[key] in IN_ALL[figure].claims
 
 
 @pytest.mark.parametrize(
@@ -368,7 +373,7 @@ def test_which_network_is_better(tmp_path, key, task, better, worse, cost, verdi
     for names, value in ((better, cost), (worse, 1.0)):
         for name in names:
             write_curve(tmp_path, task, name, value)
-    assert statement(key).judge(tmp_path).verdict == verdict
+    assert judged(key, tmp_path).verdict == verdict
 
 
 def test_one_network_that_is_late_makes_the_claim_about_several_fail(tmp_path):
@@ -382,9 +387,9 @@ def test_one_network_that_is_late_makes_the_claim_about_several_fail(tmp_path):
         ("lstm-128-forget-1", 2000),
     ):
         write_solving(tmp_path, "copy", network, solved)
-    assert statement("1a").judge(tmp_path).verdict == "fails"
-    assert statement("1b").judge(tmp_path).verdict == "fails"
-    assert statement("1c").judge(tmp_path).verdict == "holds"
+    assert judged("1a", tmp_path).verdict == "fails"
+    assert judged("1b", tmp_path).verdict == "fails"
+    assert judged("1c", tmp_path).verdict == "holds"
 
 
 @pytest.mark.parametrize(
@@ -395,17 +400,17 @@ def test_the_gap_to_a_tuned_lstm(tmp_path, costs, verdict):
     write_curve(tmp_path, "xml", "associative-lstm-4", ours)
     write_curve(tmp_path, "xml", "lstm-128", lstm)
     write_curve(tmp_path, "xml", "lstm-128-forget-1", lstm)
-    assert statement("7a").judge(tmp_path).verdict == verdict
+    assert judged("7a", tmp_path).verdict == verdict
 
 
 def test_a_large_lstm_is_judged_by_the_rate_that_is_best_in_the_end(tmp_path):
     write_curve(tmp_path, "xml", "associative-lstm-4", 0.5)
     write_curve(tmp_path, "xml", "lstm-512", 1.0)
-    assert statement("7d").judge(tmp_path).verdict == "holds"
+    assert judged("7d", tmp_path).verdict == "holds"
     planned = curve("xml", "lstm-512")
     lengthen(planned, tmp_path, 1e-2, lambda s: 5.0 if s <= planned.sweep_steps else 0.2, planned.steps)
     assert read_curve(tmp_path, planned).rate == 1e-3
-    claim = statement("7d").judge(tmp_path)
+    claim = judged("7d", tmp_path)
     assert claim.verdict == "fails"
     assert claim.numbers["LSTM 512"] == "0.2 at rate 0.01"
     assert "xml/lstm-512/lr0.01-seed0" in claim.runs
@@ -420,8 +425,8 @@ def write_starts(runs, costs):
 
 def test_starts_that_differ_and_one_that_serves_all(tmp_path):
     write_starts(tmp_path, (2.0, 1.9, 1.0, 1.1))
-    assert statement("8a").judge(tmp_path).verdict == "holds"
-    claim = statement("8b").judge(tmp_path)
+    assert judged("8a", tmp_path).verdict == "holds"
+    claim = judged("8b", tmp_path)
     assert claim.verdict == "holds"
     assert claim.numbers["best for all"] == "conjugate keys, forget bias 0"
 
@@ -431,20 +436,20 @@ def test_no_start_serves_all_where_each_fails_on_some_task(tmp_path):
         for copies in START_COPIES:
             for c, cost in zip(start_curves(task, copies), costs * 2, strict=True):
                 write_curve(tmp_path, task, c.network.name, cost)
-    assert statement("8b").judge(tmp_path).verdict == "fails"
+    assert judged("8b", tmp_path).verdict == "fails"
 
 
 def test_starts_with_a_seed_that_diverged_are_written(tmp_path):
     write_starts(tmp_path / "runs", (2.0, 1.9, 1.0, 1.1))
     cut_short(curve("xml", "associative-lstm-1"), tmp_path / "runs", 1e-3, 2, 50)
-    figures.draw("starts", tmp_path / "out", tmp_path / "runs")
+    IN_ALL["starts"].draw(tmp_path / "out", Logs(tmp_path / "runs"))
     claims = read_claims(tmp_path / "out" / "claims.json")
     assert claims[1].numbers["Glorot keys, forget bias 0: at worst over the best"] == "diverged"
 
 
 def test_a_figure_is_drawn_while_only_its_last_panel_has_runs(tmp_path):
     write_curve(tmp_path / "runs", "assignment", "associative-lstm-4", 0.5)
-    figures.draw("starts", tmp_path / "out", tmp_path / "runs")
+    IN_ALL["starts"].draw(tmp_path / "out", Logs(tmp_path / "runs"))
     assert len(list(csv.DictReader((tmp_path / "out" / "starts.csv").read_text().splitlines()))) == 6
 
 
@@ -479,14 +484,10 @@ def test_slower_than_ever_seen_is_slow(tmp_path):
     for network in ("unitary-rnn-256", "multiplicative-unitary-rnn-256"):
         write_curve(tmp_path, "copy", network, 0.1)
         write_curve(tmp_path, "copy-variable", network, 4.0)
-    assert statement("2a").judge(tmp_path).verdict == "holds"
+    assert judged("2a", tmp_path).verdict == "holds"
     write_curve(tmp_path, "copy", "associative-lstm-1", 0.1)
     write_curve(tmp_path, "copy-variable", "associative-lstm-1", 4.0)
-    assert statement("2b").judge(tmp_path).verdict == "fails"
-
-
-def statement(key):
-    return next(s for s in STATEMENTS if s.key == key)
+    assert judged("2b", tmp_path).verdict == "fails"
 
 
 def test_solved_is_when_the_mean_of_500_minibatches_is_below():
@@ -530,18 +531,28 @@ def test_one_progress_for_sweep_and_seeds(tmp_path):
 def test_every_figure_in_small(tmp_path, capfd, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["reproduce", "all", "--smoke", "--jobs", "2"]) == 0
-    for name in figures.NAMES:
+    for name, figure in IN_ALL.items():
         folder = tmp_path / "runs/smoke" / name
         pictures = list(folder.glob("*.png"))
-        assert len(pictures) == 2 * len(figures.panels_of(name))
+        assert len(pictures) == 2 * len(figure.panels)
         assert all(picture.stat().st_size > 10_000 for picture in pictures)
         claims = read_claims(folder / "claims.json")
-        assert [claim.key for claim in claims] == [s.key for s in STATEMENTS if s.figure == name]
+        assert [claim.key for claim in claims] == [claim.key for claim in figure.claims]
         rows = list(csv.DictReader((folder / f"{name}.csv").read_text().splitlines()))
-        planned = [c for curves in figures.panels_of(name).values() for c in curves]
+        planned = [c for panel in figure.panels for c in panel.curves]
         assert len(rows) == 2 * len(planned)  # two rates, one seed
         assert not any("not_yet_run" in claim.numbers for claim in claims)
     assert not (tmp_path / "results").exists()
     capfd.readouterr()
     assert main(["reproduce", "fig6", "--smoke"]) == 0  # nothing is left to do
     assert "written: runs/smoke/fig6/fig6.png" in capfd.readouterr().out
+
+
+def test_a_curve_is_read_once_for_picture_and_claims(tmp_path, monkeypatch):
+    for copies in (1, 4, 8):
+        write_curve(tmp_path / "runs", "xml", f"associative-lstm-{copies}", 1.0 / copies)
+    read = []
+    original = runs_module.read_log
+    monkeypatch.setattr(runs_module, "read_log", lambda folder: read.append(folder) or original(folder))
+    IN_ALL["fig6"].draw(tmp_path / "out", Logs(tmp_path / "runs"))
+    assert len(read) == len(set(read)) == 18  # four rates, and two more seeds of the best, of three networks

@@ -1,7 +1,6 @@
 """The reproduction of section 3 and of the tables, in a tiny form, through the command where it has one."""
 
 import csv
-import dataclasses
 import itertools
 import json
 import math
@@ -12,9 +11,14 @@ import torch
 from PIL import Image
 
 from associative_lstm.lab import capacity, cli
-from associative_lstm.lab.experiments import fig1, fig2, properties, tables
-from associative_lstm.lab.experiments.binding import BINDINGS, retrieve
+from associative_lstm.lab.bench import speed
+from associative_lstm.lab.bench.timing import Timing
+from associative_lstm.lab.config import PRESETS, complete
+from associative_lstm.lab.experiments import tables
 from associative_lstm.lab.experiments.claims import judge, read_claims, write_claims
+from associative_lstm.lab.experiments.memory import fig1, fig2, properties
+from associative_lstm.lab.experiments.memory.bindings import BINDINGS, retrieve
+from associative_lstm.lab.experiments.registry import EXPERIMENTS
 from associative_lstm.memory import expected_error
 
 
@@ -124,10 +128,12 @@ def test_parameters_are_the_papers_but_for_the_known_remainder() -> None:
     ours = {1: [72_714, 1_077_258, *[65_226] * 3, 5_642, 6_666, 10_506]}
     ours[2] = [117_328, 1_255_504, *[130_704] * 3, *[774_800] * 3]
     for number, counts in ours.items():
-        entries = tables.measure(number, steps=0, seed=0)
+        entries = tables.TABLES[number - 1].measure(steps=0, seed=0)
         assert [entry.parameters for entry in entries] == counts
         assert "unknown" not in {entry.known for entry in entries}
-        by_verdict = {claim.sentence: claim.verdict for claim in tables.judge_table(number, entries)}
+        by_verdict = {
+            claim.sentence: claim.verdict for claim in tables.judge_entries(entries, embedded=number == 1)
+        }
         assert (
             by_verdict.pop("The networks are as fast, relative to each other, as in the table.")
             == "undecided"
@@ -138,26 +144,42 @@ def test_parameters_are_the_papers_but_for_the_known_remainder() -> None:
 def test_a_table_is_counted_printed_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["reproduce", "table3", "--steps", "0", "--out", str(tmp_path)]) == 0
     assert "NTM" in capsys.readouterr().out
-    entries = tables.read(tmp_path, 3)
-    assert entries[0].parameters == 1_255_504
+    entries = json.loads((tmp_path / "table3.json").read_text())
+    assert entries[0]["parameters"] == 1_255_504
     assert (tmp_path / "table3.md").read_text().count("\n| ") == len(entries) + 2
     assert len(read_claims(tmp_path / "claims.json")) == 3
 
 
-def test_a_table_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = tables.TABLES[1]
-    some = dataclasses.replace(table, rows=(table.rows[0], table.rows[2]))
-    monkeypatch.setitem(tables.TABLES, 1, some)
+def test_a_table_is_timed_by_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In turns with the first network: however fast it was beside the others, a ratio is to what it was then."""
+    turns = itertools.count(1)
+
+    def in_turns(steps: dict, *, seconds: float, least: int) -> dict[str, Timing]:
+        assert list(steps) == ["base", "other"]
+        assert least == 3
+        k = next(turns)
+        return {"base": Timing((1.0, 2.0, 3.0)), "other": Timing((k * 1.0, k * 2.0, k * 3.0))}
+
+    monkeypatch.setattr(speed, "in_turns", in_turns)
+    monkeypatch.setattr(speed, "_checked", lambda candidate, x: 0.0)
     done: list[None] = []
-    turns = [
-        turn for k in range(1, tables.ROUNDS + 1) for turn in (2.0 * k, 1.0)
-    ]  # the LSTM gets slower, ours not
-    clock = itertools.chain.from_iterable((0.0, turn) for turn in turns)
-    monkeypatch.setattr(tables.time, "thread_time", lambda: next(clock))
-    lstm, associative = tables.measure(1, steps=1, seed=0, advance=lambda: done.append(None))
-    assert (lstm.speed, lstm.seconds) == (1, 10.0)
-    assert (associative.speed, associative.seconds) == (10.0, 1.0)
-    assert len(done) == 2 * tables.ROUNDS
+    entries = tables.TABLES[0].measure(steps=3, seed=0, advance=lambda: done.append(None))
+    assert [entry.speed for entry in entries] == pytest.approx([1.0, *(1 / k for k in range(1, 8))])
+    assert [entry.seconds for entry in entries] == pytest.approx([2.0, *(2.0 * k for k in range(1, 8))])
+    assert [entry.paper_speed for entry in entries] == [1.0, 0.18, 0.22, 0.16, 0.12, 2.05, 0.24, 0.23]
+    assert len(done) == 7
+
+
+@pytest.mark.parametrize("table", tables.TABLES)
+def test_the_networks_of_a_table_are_those_that_the_benchmark_times(table: tables.Table) -> None:
+    timed = [table.timed.base, *table.timed.others]
+    for row, candidate in zip(table.rows, timed, strict=True):
+        config = complete({"task": table.task, **PRESETS[row.preset]})
+        assert candidate.options["hidden_size"] == config.hidden_size
+        if config.model == "associative-lstm":
+            kept = {"copies": "num_copies", "heads": "num_heads"}
+            assert all(candidate.options[theirs] == (getattr(config, o) or 1) for o, theirs in kept.items())
+            assert candidate.options.get("recurrent_update", True) == config.recurrent_update
 
 
 def test_claims_survive_the_disk(tmp_path: Path) -> None:
@@ -222,7 +244,7 @@ def test_every_figure_and_table_has_help_with_an_example_and_a_seed(
 ) -> None:
     assert cli.main(["reproduce"]) == 0
     assert "fig1" in capsys.readouterr().out
-    for command in ("fig1", "fig2", "properties", "table1", "table2", "table3"):
+    for command in [experiment.name for experiment in EXPERIMENTS]:
         assert cli.main(["reproduce", command, "--help"]) == 0
         text = capsys.readouterr().out
         assert f"Example: alstm reproduce {command}" in text

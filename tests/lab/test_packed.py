@@ -9,9 +9,9 @@ import pytest
 
 from associative_lstm.lab import cli, packed
 from associative_lstm.lab.config import complete
-from associative_lstm.lab.experiments import fig10
 from associative_lstm.lab.experiments.learning.curves import curve
 from associative_lstm.lab.experiments.learning.runs import read_curve
+from associative_lstm.lab.experiments.learning.wikipedia import figure_10
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.grid import Job, is_finished, local, run_grid
 from associative_lstm.lab.report.runs import Runs
@@ -148,14 +148,15 @@ def test_a_packed_run_does_not_go_on(tmp_path, capsys):
     assert not run.exists()
 
 
-def test_figure_10_refuses_packed_runs_on_another_text(tmp_path, monkeypatch):
-    monkeypatch.setattr(fig10, "one_pass", lambda data, smoke: 96_000)  # for which enwik8 would be needed
-    planned = fig10.curves_of(None, 10)[0]
+def test_figure_10_refuses_packed_runs_on_another_text(tmp_path):
+    text = tmp_path / "text"
+    text.write_text("a text of one's own. " * 2000)
+    planned = figure_10(steps=10).panels[0].curves[0]
     config = planned.config(planned.rates[0], 0, 10)
     write_run(planned.folder(tmp_path, planned.rates[0], 0), config, logged=1)
     packed.remove_packed(*packed.pack(tmp_path).popitem())
-    with pytest.raises(RunError, match="is a run on enwik8, not on other"):
-        fig10._refuse_other_texts(tmp_path, fig10.curves_of("other", 10))
+    with pytest.raises(RunError, match=f"is a run on enwik8, not on {text}"):
+        figure_10(str(text), 10).refuse_other_texts(tmp_path)
 
 
 def test_packing_adds_to_a_pack(runs):

@@ -21,9 +21,7 @@ def python(program, *arguments, **options):
     return subprocess.run(command, text=True, timeout=MINUTES, check=False, **options)
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["train", "--help"], ["reproduce", "--help"], ["--version"]]
-)
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["--version"]])
 def test_help_waits_for_nothing_that_only_a_run_needs(arguments):
     program = """
 import sys

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -14,14 +13,19 @@ import pytest
 from associative_lstm.lab import cli
 from associative_lstm.lab.config import complete
 from associative_lstm.lab.experiments.claims import judge, read_claims, write_claims
-from associative_lstm.lab.experiments.learning.claims import STATEMENTS
-from associative_lstm.lab.experiments.learning.curves import FIGURES, curve
-from associative_lstm.lab.experiments.learning.figures import preparation
+from associative_lstm.lab.experiments.learning.curves import curve
+from associative_lstm.lab.experiments.learning.figure import LearningFigure, preparation
+from associative_lstm.lab.experiments.learning.runs import Logs
+from associative_lstm.lab.experiments.learning.wikipedia import NETWORKS
+from associative_lstm.lab.experiments.registry import EXPERIMENTS
 from associative_lstm.lab.report.page import write_report
+from associative_lstm.lab.report.summary import SENTENCES, sentences
 from associative_lstm.lab.runlog import read_log
 from made_runs import sweep_run, write_lines, write_run
 
 RESULTS = Path(__file__).parents[3] / "results"
+FIGURES = {e.name: e for e in EXPERIMENTS if isinstance(e, LearningFigure) and e.in_all}
+OTHERS = [e.name for e in EXPERIMENTS if not isinstance(e, LearningFigure)]
 
 
 class Document(HTMLParser):
@@ -116,13 +120,13 @@ def test_a_seed_that_ended_early_has_the_points_of_the_others(tmp_path):
 
 def test_plots_have_the_figures_networks_at_their_best_rates(page):
     plots = json.loads(page.data)["plots"]
-    assert {*FIGURES, "starts-copy", "starts-xml", "starts-assignment", "fig2-copies"} <= plots.keys()
-    for name, figure in FIGURES.items():
-        assert len(plots[name]["series"]) == len(figure.networks)
+    assert {"starts-copy", "starts-xml", "starts-assignment", "fig2-copies"} <= plots.keys()
+    for panel in (panel for figure in FIGURES.values() for panel in figure.panels):
+        assert len(plots[panel.stem]["series"]) == len(panel.curves)
     networks = ("lstm-128", "lstm-512", *(f"associative-lstm-{copies}" for copies in (1, 4, 8)))
-    lstm, large, one, four, eight = (
-        plots["fig6"]["series"][FIGURES["fig6"].networks.index(name)] for name in networks
-    )
+    (panel,) = FIGURES["fig6"].panels
+    shown = [c.network.name for c in panel.curves]
+    lstm, large, one, four, eight = (plots["fig6"]["series"][shown.index(name)] for name in networks)
     assert lstm["label"] == "LSTM 128, rate 0.003"
     assert lstm["views"]["best"] == [f"xml/lstm-128/lr0.003-seed{seed}" for seed in (0, 1, 2)]
     assert lstm["views"]["sweep"] == [f"xml/lstm-128/lr{rate}-seed0" for rate in (0.0003, 0.001, 0.003, 0.01)]
@@ -138,73 +142,70 @@ def test_plots_have_the_figures_networks_at_their_best_rates(page):
     assert len(looks) == len(plots["fig3"]["series"])
 
 
+def wikipedia_run(folder, network, rate, steps, tests, **options):
+    """A run of figure 10, with the cost of the test text after so many minibatches; its path under ``folder``."""
+    values = next(n.values for n in NETWORKS if n.name == network)
+    config = complete(dict(values) | {"task": "wikipedia", "learning_rate": rate, "steps": steps})
+    run = write_run(folder / f"wikipedia/{network}/lr{rate:g}-seed0", config, **options)
+    write_lines(run / "test.jsonl", [{"step": s, "cost": c, "symbols": 100} for s, c in tests.items()])
+    return run.relative_to(folder).as_posix()
+
+
+def wikipedia_results(folder, whole=12_000):
+    """A folder of results in which figure 10 has been drawn, for passes of so many minibatches."""
+    (folder / "fig10").mkdir(parents=True)
+    write_claims(folder / "fig10" / "claims.json", [], minibatches_of_a_pass=whole)
+    return folder
+
+
 def test_wikipedia_has_its_test_text(page):
     data = json.loads(page.data)
-    assert data["plots"]["fig10-test"]["series"][0]["views"]["best"] == [
-        "wikipedia/lstm-3x256/lr0.001-seed0#test"
-    ]
+    lstm = data["plots"]["fig10-test"]["series"][0]
+    assert lstm["views"] == {"best": [], "sweep": ["wikipedia/lstm-3x256/lr0.001-seed0#test"]}
+    assert lstm["note"] == "sweep under way: 1 of 4 rates"
     line = data["lines"]["wikipedia/lstm-3x256/lr0.001-seed0#test"]
     assert line["x"] == {"minibatches": {"from": 20_000, "by": 20_000}, "seconds": [80, 160]}
     assert line["y"]["cost"] == [2.3, 2.1]
 
 
-def test_wikipedia_has_its_verdicts_and_texts(runs, tmp_path):
-    folder = tmp_path / "results" / "fig10"
-    folder.mkdir(parents=True)
-    known, unknown = "wikipedia/lstm-3x256/lr0.001-seed0", "wikipedia/gone/lr0.001-seed0"
-    claim = replace(judge("Comparable.", "within 0.05", None), key="10a", runs=[known, unknown])
-    write_claims(folder / "claims.json", [claim])
-    (folder / "README.md").write_text("# Figure 10\n\n## What others reach\n\nLess.\n")
-    (folder / "sample-lstm-3x256.txt").write_text("<page> & text")
-    page = make(runs, tmp_path / "report.html", tmp_path / "results")
-    assert "undecided 10a Comparable. Criterion: within 0.05." in page.text
-    assert "What others reach Less." in page.text
-    assert "What this network writes: LSTM, 3 x 256 <page> & text" in page.text
-    assert f"#run:{known}" in page.links
-    assert f"{known} {unknown}" in page.text
-    assert not any("gone" in link for link in page.links)
-    order = [page.text.index(f" {key} ") for key in ("8b", "10a")]
-    assert order == sorted(order)
-
-
-def test_wikipedia_says_how_much_of_a_pass_is_done_and_which_rate_was_chosen(tmp_path):
-    """Three networks: one whose sweep alone is done, one chosen over a longer one, one that diverged."""
-    settings = {"task": "wikipedia", "model": "lstm", "hidden_size": 256, "layers": 3, "test_every": 2000}
-
-    def made(network, rate, steps, **options):
-        config = complete(settings | {"learning_rate": rate, "steps": steps})
-        folder = write_run(tmp_path / f"runs/wikipedia/{network}/lr{rate:g}-seed0", config, **options)
-        write_lines(folder / "test.jsonl", [{"step": 2000, "cost": 2.5, "symbols": 100}])
-        return folder.relative_to(tmp_path / "runs").as_posix()
-
-    for rate in (1e-3, 3e-3):
-        made("swept", rate, 4000)
-    chosen = made("chosen", 1e-3, 12_000)
-    made("chosen", 3e-3, 16_000)
-    lost = made("lost", 1e-3, 96_000, logged=60, diverged="stopped at step 6001: the cost is not finite")
-    folder = tmp_path / "results" / "fig10"
-    folder.mkdir(parents=True)
-    claim = replace(judge("Comparable.", "within 0.05", None), runs=[chosen, lost])
-    write_claims(folder / "claims.json", [claim], minibatches_of_a_pass=12_000)
-    page = make(tmp_path / "runs", tmp_path / "report.html", tmp_path / "results")
-    for state in ("4,000 of 12,000 minibatches", "finished", "diverged after 6,000 minibatches"):
-        assert state in page.text
+def test_wikipedia_is_judged_from_the_logs_by_the_pass_that_its_results_have(tmp_path):
+    """One network with its passes, one whose passes go on, one that diverged with both of its best rates."""
+    runs, (lstm, one, four) = tmp_path / "runs", (network.name for network in NETWORKS)
+    for network in (lstm, one, four):
+        for rate in (3e-4, 1e-2):
+            wikipedia_run(runs, network, rate, 4000, {4000: 2.5}, level=30.0)
+    chosen = wikipedia_run(runs, lstm, 1e-3, 12_000, {4000: 2.5, 12_000: 2.0}, level=1.0)
+    wikipedia_run(runs, lstm, 3e-3, 12_000, {4000: 2.5, 12_000: 2.1}, level=3.0)
+    for rate, level in ((1e-3, 1.0), (3e-3, 3.0)):
+        wikipedia_run(runs, one, rate, 12_000, {4000: 2.4}, level=level, logged=60)
+        wikipedia_run(runs, four, rate, 12_000, {4000: 2.4}, level=level, logged=60, diverged="not finite")
+    page = make(runs, tmp_path / "report.html", wikipedia_results(tmp_path / "results"))
     assert "1 of 3 networks finished" in page.text
     data = json.loads(page.data)
-    best = {
-        s["views"]["best"][0].split("/")[1]: s["label"] for s in data["plots"]["fig10-training"]["series"]
-    }
-    assert [name for name, label in best.items() if label.endswith("rate 0.001")] == ["chosen", "lost"]
-    assert "rate" not in best["swept"]
-    notes = {s["note"] for s in data["plots"]["fig10-training"]["series"]}
-    assert notes == {"the best rate is not settled yet", "", "diverged after 6,000 minibatches"}
-    assert data["lines"][f"{lost}#test"]["diverged"]
-    assert not data["lines"][f"{chosen}#test"]["diverged"]
+    for plot in ("fig10-test", "fig10-training"):
+        series = data["plots"][plot]["series"]
+        assert series[0]["label"] == "LSTM, 3 x 256, rate 0.001"
+        notes = [entry["note"] for entry in series]
+        assert notes == ["", "6,000 of 12,000 minibatches", "diverged after 6,000 minibatches"]
+    assert data["plots"]["fig10-training"]["series"][0]["views"]["best"] == [chosen]
+    assert data["plots"]["fig10-test"]["series"][0]["views"]["best"] == [f"{chosen}#test"]
+    assert f"#run:{chosen}" in page.links
+    assert "not yet run associative-lstm-3x256-1" in page.text
+    assert "diverged associative-lstm-3x256-4" in page.text
+
+
+def test_wikipedia_has_its_page_and_texts(runs, tmp_path):
+    results = wikipedia_results(tmp_path / "results")
+    (results / "fig10" / "README.md").write_text("# Figure 10\n\n## What others reach\n\nLess.\n")
+    (results / "fig10" / "sample-lstm-3x256.txt").write_text("<page> & text")
+    page = make(runs, tmp_path / "report.html", results)
+    assert "What others reach Less." in page.text
+    assert "What this network writes: LSTM, 3 x 256 <page> & text" in page.text
 
 
 def test_it_says_what_is_not_finished(page):
-    assert f"2 of {len(FIGURES['fig6'].networks)} networks finished" in page.text
-    assert f"0 of {len(FIGURES['fig8'].networks)} networks finished" in page.text
+    assert f"2 of {len(FIGURES['fig6'].panels[0].curves)} networks finished" in page.text
+    assert f"0 of {len(FIGURES['fig8'].panels[0].curves)} networks finished" in page.text
 
 
 def test_a_rate_beyond_the_sweep(tmp_path):
@@ -223,19 +224,48 @@ def test_a_rate_beyond_the_sweep(tmp_path):
     assert "0.0003 0.001 0.003 0.01 0.03 LSTM 128" in page.text
 
 
-def test_every_claim_has_the_verdict_of_its_statement(page, runs):
-    for statement in STATEMENTS:
-        claim = statement.judge(runs)
-        assert f"claim-{statement.key}" in page.ids
-        assert f"{claim.verdict} {claim.key} {claim.sentence} Criterion: {claim.criterion}." in page.text
+def all_claims(runs):
+    """Every claim with its verdict, from logs and committed results, in the order of the experiments."""
+    logs = Logs(runs)
+    for experiment in EXPERIMENTS:
+        if isinstance(experiment, LearningFigure):
+            yield from (claim.judge(logs) for claim in experiment.claims)
+        else:
+            yield from read_claims(RESULTS / experiment.name / "claims.json")
+
+
+def test_every_claim_has_its_verdict_in_plain_words_and_its_letters_are_an_anchor(page, runs):
+    claims = list(all_claims(runs))
+    for claim in claims:
+        assert f"{claim.verdict} {claim.sentence} Criterion: {claim.criterion}." in page.text
+        if claim.key:
+            assert f"claim-{claim.key}" in page.ids
         for name in claim.runs:
             assert f"#run:{name}" in map(unquote, page.links)
-    verdicts = [s.judge(runs).verdict for s in STATEMENTS]
-    for folder in ("fig1", "fig2", "properties", "table1", "table2", "table3", "fig10"):
-        if (RESULTS / folder / "claims.json").is_file():
-            verdicts += [claim.verdict for claim in read_claims(RESULTS / folder / "claims.json")]
+    verdicts = [claim.verdict for claim in claims]
     counts = " ".join(f"{v} {verdicts.count(v)}" for v in ("holds", "fails", "undecided"))
     assert f"{counts} of {len(verdicts)} claims" in page.text
+    before, method = page.text.split("How it was measured Every figure")
+    keys = {claim.key for claim in claims} - {""}
+    assert not keys & set(re.findall(r"\w+", before))  # only where criteria were changed, at the end
+    assert keys & set(re.findall(r"\w+", method))
+
+
+def test_it_opens_with_what_came_out_and_a_wall_of_figures(page):
+    opening = page.text[: page.text.index("Claim Verdict Evidence")]
+    assert "Why is open where runs were too short to tell" in opening
+    assert "Changed since" not in opening
+    pictured = [e.name for e in EXPERIMENTS if isinstance(e, LearningFigure) or e.pictures or e.points]
+    assert page.links[: len(pictured)] == [f"#{name}" for name in pictured]
+    assert {f"#{experiment.name}" for experiment in EXPERIMENTS} <= set(page.links)
+
+
+def test_a_sentence_is_said_only_while_the_verdicts_that_it_rests_on_are_those():
+    rests_on, text = SENTENCES[1]
+    claims = {name: judge("", "", {"holds": True, "fails": False}[v]) for name, v in rests_on.items()}
+    assert text in sentences(claims)
+    for name in rests_on:
+        assert text not in sentences(claims | {name: judge("", "", None)})
 
 
 def test_every_run_has_its_configuration_and_command(page, runs):
@@ -292,12 +322,13 @@ def test_damaged_runs_are_named_and_the_rest_is_shown(runs, tmp_path):
     assert len(data["lines"]["xml/associative-lstm-1/lr0.003-seed0"]["y"]["cost"]) == 49
     assert "xml/lstm-128/lr0.003-seed1" not in data["lines"]
     assert len(data["plots"]["fig6"]["series"][0]["views"]["sweep"]) == 4
-    assert re.search(r"undecided 3c .* a run cannot be read configuration", page.text)
+    claim = r"undecided On XML the Associative LSTM with 1 copy beats .* a run cannot be read configuration"
+    assert re.search(claim, page.text)
 
 
 def test_without_results_the_page_says_how_to_make_them(runs, tmp_path):
     page = make(runs, tmp_path / "report.html", tmp_path / "nothing")
-    for name in ("fig1", "fig2", "properties", "table1", "table2", "table3"):
+    for name in OTHERS:
         assert (
             f"There is no {tmp_path / 'nothing' / name} yet: `alstm reproduce {name}` makes it." in page.text
         )
@@ -311,7 +342,7 @@ def test_damaged_results_are_named(runs, tmp_path):
     (results / "fig1" / "fig1.png").write_bytes(b"no picture")
     (results / "fig2" / "fig2.csv").write_text("panel,n\ncopies,1\n")
     page = make(runs, tmp_path / "report.html", results)
-    for name in ("fig1/claims.json", "fig1/fig1.png", "fig2/fig2.csv", "table1/table1.md"):
+    for name in ("fig1/claims.json", "fig1/fig1.png", "fig2", "table1/table1.md"):
         assert f"{results / name} cannot be read and is left out" in page.text
 
 

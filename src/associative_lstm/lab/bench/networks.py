@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from associative_lstm import nn as ours
+from associative_lstm.lab.words import counted
 
 
 class Candidate(NamedTuple):
@@ -38,7 +39,7 @@ def associative(hidden_size: int, copies: int, heads: int = 1, layers: int = 1, 
     """An Associative LSTM."""
     size = f"{hidden_size}" if layers == 1 else f"{layers} x {hidden_size}"
     name = f"Associative LSTM {size}" + (f", {heads} heads" if heads > 1 else "")
-    name += f", {copies} {'copy' if copies == 1 else 'copies'}"
+    name += f", {counted(copies, 'copy', 'copies')}"
     options = {
         "hidden_size": hidden_size,
         "num_copies": copies,

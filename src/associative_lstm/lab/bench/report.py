@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from associative_lstm.lab.draw.tables import markdown_table
 from associative_lstm.lab.words import counted
 
 _STEP = "A training step is forward, backward and Adam (fused=True)."
@@ -102,4 +103,4 @@ def markdown(results: dict[str, Any]) -> str:
 
 
 def _table(header: list[str], rows: list[list[str]]) -> list[str]:
-    return ["| " + " | ".join(cells) + " |" for cells in (header, ["---"] * len(header), *rows)] + [""]
+    return [markdown_table(header, rows), ""]

@@ -92,8 +92,19 @@ SETTINGS = [
 ]
 
 
-def measure(group: Group, count: int, seconds: float, seed: int = 0) -> dict[str, Any]:
-    """The group on ``count`` threads: equality of every fast path first, then times and ratios."""
+def measure(
+    group: Group,
+    count: int,
+    seconds: float,
+    seed: int = 0,
+    *,
+    least: int = 7,
+    advance: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
+    """The group on ``count`` threads: equality of every fast path first, then times and ratios.
+
+    Every network is timed ``least`` times or more; ``advance`` is called when one has been.
+    """
     with threads(count):
         torch.manual_seed(seed)
         x = torch.randn(group.steps, group.batch, group.inputs)
@@ -105,7 +116,8 @@ def measure(group: Group, count: int, seconds: float, seed: int = 0) -> dict[str
         rows: list[dict[str, Any]] = [{"network": group.base.name, "speed": 1.0, "paper": 1.0}]
         for candidate, paper in zip(group.others, group.paper, strict=True):
             steps = {"base": base, "other": make_step(candidate.make(group.inputs), x)}
-            timings = in_turns(steps, seconds=seconds / len(group.others))
+            timings = in_turns(steps, seconds=seconds / len(group.others), least=least)
+            advance()
             rows.append(
                 {
                     "network": candidate.name,

@@ -39,8 +39,8 @@ def demo(
     Example: alstm demo
     """
     from associative_lstm.lab.demo import ask, demo_configs, train_side_by_side
+    from associative_lstm.lab.draw.curves import plot_runs
     from associative_lstm.lab.files import RunError
-    from associative_lstm.lab.plots import plot_runs
 
     folder = out or next(p for k in range(1, 10_000) if not lexists(p := Path("runs") / f"demo-{k}"))
     if folder.exists() and any(folder.iterdir()):

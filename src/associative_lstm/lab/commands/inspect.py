@@ -24,7 +24,7 @@ def show(
     """
     import torch
 
-    from associative_lstm.lab.pictures import bit_rows, scored_lines
+    from associative_lstm.lab.draw.text import bit_rows, scored_lines
     from associative_lstm.lab.tasks import TASKS, make_task
     from associative_lstm.lab.tasks.base import Batch
 

@@ -1,37 +1,24 @@
-"""`alstm reproduce fig3` ... `fig13`, `starts` and `all`: learning curves through one grid of runs."""
+"""`alstm reproduce` for learning curves: their runs through one grid, then pictures and verdicts from the logs."""
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn
 
 from associative_lstm.lab.commands.common import errors
 from associative_lstm.lab.commands.executing import Address, Cluster, Jobs, executing
+from associative_lstm.lab.commands.outcomes import print_outcome
+from associative_lstm.lab.experiments.learning.figure import LearningFigure, make, preparation
+from associative_lstm.lab.experiments.learning.runs import Logs
+from associative_lstm.lab.experiments.learning.wikipedia import WikipediaFigure, figure_10
 from associative_lstm.lab.files import RunError
-
-if TYPE_CHECKING:
-    from associative_lstm.lab.experiments.claims import Outcome
-    from associative_lstm.lab.grid import GridProgress
-
-TITLES = {
-    "fig3": "Train the networks of figure 3: copy, fixed length.",
-    "fig4": "Train the networks of figure 4: copy, variable length.",
-    "fig5": "Train the networks of figure 5: XML, with unitary RNNs.",
-    "fig6": "Train the networks of figure 6: XML.",
-    "fig7": "Train the networks of figure 7: variable assignment.",
-    "fig8": "Train the networks of figure 8: arithmetic.",
-    "fig9": "Train the networks of figure 9: arithmetic with 3 heads.",
-    "fig11": "Train the networks of figure 11: XML against the NTM.",
-    "fig12": "Train the networks of figure 12: variable assignment against the NTM.",
-    "fig13": "Train the networks of figure 13: arithmetic against the NTM.",
-    "tuning": "Train the LSTMs and the Associative LSTM of the question whether tuning closes the gap.",
-    "starts": "Train the Associative LSTM from four initialisations on three tasks.",
-}
+from associative_lstm.lab.grid import Execute, GridProgress
+from associative_lstm.lab.tasks.corpus import find_corpus, keep_enwik8
 
 RUNS, OUT, SMOKE = Path("results/runs"), Path("results"), Path("runs/smoke")
 
@@ -43,8 +30,8 @@ Smoke = Annotated[
 ]
 
 
-def command(name: str, report: Callable[["Outcome"], None]) -> Callable[..., None]:
-    """The subcommand that reproduces one figure."""
+def command(figure: LearningFigure) -> Callable[..., None]:
+    """The subcommand of a figure."""
 
     def reproduce(
         runs: Runs = RUNS,
@@ -55,38 +42,96 @@ def command(name: str, report: Callable[["Outcome"], None]) -> Callable[..., Non
         cluster: Cluster = None,
         address: Address = None,
     ) -> None:
-        run_figures([name], runs, out, jobs, seed, smoke, report, cluster, address)
+        """Makes what is missing of the runs, then draws and judges."""
+        run_figures([figure], runs, out, jobs, seed, smoke, cluster, address)
 
-    reproduce.__doc__ = f"{TITLES[name]}\n\n    Example: alstm reproduce {name} --jobs 2"
     return reproduce
 
 
 def run_figures(
-    names: list[str],
+    figures: Sequence[LearningFigure],
     runs: Path,
     out: Path,
     jobs: int,
     seed: int,
     smoke: bool,
-    report: Callable[["Outcome"], None],
     cluster: str | None = None,
     address: str | None = None,
 ) -> None:
     """Make the runs of the figures in one grid, then draw and judge each."""
-    from associative_lstm.lab.experiments.learning import figures
-
-    prepare = figures.preparation(seed=seed, quick=smoke)
     if smoke:  # never among the results
         runs, out = (SMOKE / "runs" if runs == RUNS else runs), (SMOKE if out == OUT else out)
         refuse_results(runs, out)
-    label = names[0] if len(names) == 1 else "all figures"
-    with executing(jobs, cluster, address) as execute, grid_line(label) as show:
-        failed = figures.make(names, runs, execute, prepare, show)
-    for name in names:
-        report(figures.draw(name, out / name, runs, prepare, first_seed=seed, smoke=smoke))
+    logs = Logs(runs, preparation(seed=seed, quick=smoke))
+    folders = {figure.name: out / figure.name for figure in figures}
+    about = {"first_seed": seed, "smoke": smoke}
+    with executing(jobs, cluster, address) as execute:
+        _make_and_draw(figures, logs, folders, execute, about)
+
+
+def _make_and_draw(
+    figures: Sequence[LearningFigure],
+    logs: Logs,
+    folders: Mapping[str, Path],
+    execute: Execute,
+    about: Mapping[str, object],
+) -> None:
+    with grid_line(figures[0].short.lower() if len(figures) == 1 else "all figures") as show:
+        failed = make(figures, logs, execute, show)
+    for figure in figures:
+        print_outcome(figure.draw(folders[figure.name], logs, **about))
     if failed:
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         raise RunError(f"not all runs were made: {failed[0]}{more}; the same command goes on from there")
+
+
+def wikipedia_command(figure: WikipediaFigure) -> Callable[..., None]:
+    """The subcommand of the figure that has a text of its own."""
+
+    def reproduce(
+        data: Annotated[
+            Path | None, typer.Option(help="The text (plain, .gz or .zip; default: enwik8, downloaded once).")
+        ] = None,
+        steps: Annotated[
+            int | None, typer.Option(help="Minibatches of a run (default: one pass, 96000).", min=1)
+        ] = None,
+        network: Annotated[
+            list[str] | None, typer.Option(help="Make the runs of this network only; may be repeated.")
+        ] = None,
+        jobs: Jobs = 1,
+        runs: Annotated[
+            Path | None,
+            typer.Option(help="The folder of all runs; what is in it goes on (default: results/runs)."),
+        ] = None,
+        out: Annotated[
+            Path | None, typer.Option(help="The folder to write to (default: results/fig10).")
+        ] = None,
+        smoke: Smoke = False,
+        cluster: Cluster = None,
+        address: Address = None,
+        seed: Annotated[int, typer.Option(help="The figure has one seed, 0.", min=0, max=0)] = 0,
+    ) -> None:
+        """Hours per network, which makes two passes, with its two best learning rates. It may be stopped at any
+        time: the same command goes on from the checkpoints. Logs that came without these, as in a clone, begin again
+        if they are not whole: give another --runs to keep them.
+        """
+        runs = runs or (SMOKE / "runs" if smoke else RUNS)
+        out = out or (SMOKE if smoke else OUT) / figure.name
+        text = None
+        if smoke:
+            refuse_results(runs, out)
+            if data is not None:
+                raise ValueError("--smoke has a text of its own: leave out --data")
+        else:
+            text = keep_enwik8(data or find_corpus(progress=errors.print), errors.print)
+        chosen = figure_10(text, steps, network or (), smoke_in=runs if smoke else None)
+        chosen.refuse_other_texts(runs)
+        with executing(jobs, cluster, address) as execute:
+            _make_and_draw([chosen], Logs(runs), {figure.name: out}, execute, {})
+        if smoke:
+            errors.print("tiny networks on a tiny text: the verdicts mean nothing")
+
+    return reproduce
 
 
 def refuse_results(*folders: Path) -> None:
@@ -97,7 +142,7 @@ def refuse_results(*folders: Path) -> None:
 
 
 @contextmanager
-def grid_line(label: str) -> Iterator[Callable[["GridProgress"], None]]:
+def grid_line(label: str) -> Iterator[Callable[[GridProgress], None]]:
     """A function that shows where a grid is: on a terminal in one live line, elsewhere now and then a line."""
 
     def left(seconds: float | None) -> str:
@@ -115,7 +160,7 @@ def grid_line(label: str) -> Iterator[Callable[["GridProgress"], None]]:
         with Progress(*columns, console=errors) as progress:
             line = progress.add_task(label, total=1, runs="...", left="...")
 
-            def show(p: "GridProgress") -> None:
+            def show(p: GridProgress) -> None:
                 runs = f"{p.runs_done}/{p.runs}"
                 time_left = left(p.seconds_left)
                 progress.update(line, completed=p.steps_done, total=p.steps, runs=runs, left=time_left)
@@ -124,7 +169,7 @@ def grid_line(label: str) -> Iterator[Callable[["GridProgress"], None]]:
         return
     due = time.monotonic() + 2.0
 
-    def say(p: "GridProgress") -> None:
+    def say(p: GridProgress) -> None:
         nonlocal due
         if time.monotonic() >= due:
             due = time.monotonic() + 30.0

@@ -11,9 +11,12 @@ from associative_lstm.lab.commands.common import console, errors, progress_bar
 def report(
     runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = Path("results/runs"),
     results: Annotated[
-        Path, typer.Option(help="The folder of the other results: figures 1, 2 and 10, tables, speed.")
+        Path, typer.Option(help="The folder of the other results: pictures, tables, speed.")
     ] = Path("results"),
-    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("results/report.html"),
+    out: Annotated[
+        Path,
+        typer.Option(help="The page to write; if it ends in .md, every claim with its numbers as Markdown."),
+    ] = Path("results/report.html"),
     seed: Annotated[
         int, typer.Option(help="The first of the seeds, as it was for `alstm reproduce`.", min=0)
     ] = 0,

@@ -66,7 +66,7 @@ def compare(
 
     Example: alstm compare runs/assignment-* --out curves.png
     """
-    from associative_lstm.lab.plots import curve_key, format_of, labels_of, plot_runs
+    from associative_lstm.lab.draw.curves import curve_key, format_of, labels_of, plot_runs
     from associative_lstm.lab.runlog import read_config, read_log
 
     format_of(out)

@@ -195,7 +195,7 @@ def _speaks() -> bool:
 
 def _finish(folder: Path) -> None:
     """Draw the learning curve, and say how the run ended and where it is."""
-    from associative_lstm.lab.plots import plot_runs
+    from associative_lstm.lab.draw.curves import plot_runs
     from associative_lstm.lab.runlog import read_config, read_log
 
     plot_runs([folder], folder / "curve.png")

@@ -1,10 +1,10 @@
-"""What the paper says, by which measure it is judged here, and how it came out."""
+"""A claim: a sentence of the paper, the criterion by which it is judged from what was measured, and the verdict."""
 
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from associative_lstm.lab.files import write_atomically
 
@@ -23,7 +23,7 @@ class Claim:
     criterion: str
     verdict: Verdict
     numbers: Mapping[str, float | str] = field(default_factory=dict)
-    key: str = ""  # the number of the claim, where a report refers to it
+    key: str = ""  # its number, by which a page can be linked to
     runs: tuple[str, ...] = ()  # the folders of the runs behind the verdict, where there are any
 
     @property
@@ -34,14 +34,6 @@ class Claim:
         'slope -0.9988; parameters 65,226'
         """
         return "; ".join(f"{name.replace('_', ' ')} {shown(value)}" for name, value in self.numbers.items())
-
-
-class Outcome(NamedTuple):
-    """What an experiment wrote, its verdicts, and what it cost where that was measured."""
-
-    written: list[Path]
-    claims: list[Claim]
-    cost: Mapping[str, float] = {}
 
 
 def judge(sentence: str, criterion: str, holds: bool | None, **numbers: float | str) -> Claim:
@@ -74,13 +66,3 @@ def shown(value: float | str) -> str:
     if isinstance(value, str):
         return value
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:.4g}"
-
-
-def in_order(key: str) -> tuple[float, str]:
-    """Claims are numbered 1a to 10b; those without a number come last.
-
-    >>> sorted(["", "10a", "2b", "2a"], key=in_order)
-    ['2a', '2b', '10a', '']
-    """
-    number = "".join(filter(str.isdigit, key))
-    return (float(number) if number else float("inf")), key

@@ -2,32 +2,32 @@
 
 import itertools
 import json
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from associative_lstm.lab.bench.timing import Timing
+from associative_lstm.lab.bench import speed
 from associative_lstm.lab.config import PRESETS, Config, complete, task_of
-from associative_lstm.lab.experiments.claims import Claim, Outcome, judge, write_claims
-from associative_lstm.lab.experiments.drawing import markdown_table
+from associative_lstm.lab.draw.tables import markdown_table
+from associative_lstm.lab.experiments.claims import Claim, judge, write_claims
+from associative_lstm.lab.experiments.experiment import Advance, Experiment, Outcome
 from associative_lstm.lab.files import write_atomically
 from associative_lstm.lab.model import build_model, count_parameters
-from associative_lstm.lab.trainer import Trainer, make_fabric
+from associative_lstm.lab.words import counted
 
-ROUNDS = 9
+SECONDS = 4.0
+"""For timing the networks of a table, at least."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A network of the paper: its preset, and what the paper says of it."""
+    """A network of the paper: its preset, and how many parameters the paper counts."""
 
     network: str
     size: str
     preset: str
     paper_parameters: int
-    paper_speed: float
 
 
 @dataclass(frozen=True)
@@ -46,149 +46,111 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Table:
-    """One of the paper's tables, and the task and minibatch at which its networks are measured."""
+class Table(Experiment):
+    """One of the paper's tables, at whose task and minibatch its networks are counted; ``timed`` is its benchmark.
 
-    title: str
+    The networks of that are those of the rows, in the same order.
+    """
+
     task: str
-    rows: tuple[Row, ...]
+    timed: speed.Group
+    rows: Sequence[Row]
     batch_size: int | None = None
 
+    def write(self, out: Path, entries: list[Entry], **about: object) -> Outcome:
+        """The finished rows as Markdown and JSON, and the verdicts; ``about`` goes with these."""
+        out.mkdir(parents=True, exist_ok=True)
+        claims = judge_entries(entries, embedded=self.task == "copy")
+        table, data = out / self.page, out / f"{self.name}.json"
+        caption = self.title.removeprefix(f"{self.short}: ")
+        write_atomically(table, f"**{caption}**\n\n{as_markdown(entries)}\n".encode())
+        write_atomically(data, (json.dumps([asdict(entry) for entry in entries], indent=2) + "\n").encode())
+        written = write_claims(out / "claims.json", claims, task=self.task, **about)
+        return Outcome([table, data, written], claims)
 
-def _associative(name: str, preset: str, parameters: int, speeds: tuple[float, ...]) -> tuple[Row, ...]:
-    size = "128 (64 complex)"
-    return tuple(
-        Row(
-            f"{name}, {copies} {'copy' if copies == 1 else 'copies'}",
-            size,
-            f"{preset}{copies}",
-            parameters,
-            speed,
-        )
-        for copies, speed in zip((1, 4, 8), speeds, strict=True)
-    )
+    def measure(self, *, steps: int, seed: int, advance: Advance = lambda: None) -> list[Entry]:
+        """The finished rows: counted, and timed as `alstm bench` does for ``steps`` steps or more, if any.
 
+        Calls ``advance`` once per network that is timed.
+        """
+        times: list[dict[str, Any]] = [{}] * len(self.rows)
+        if steps:
+            times = speed.measure(self.timed, 1, SECONDS, seed, least=max(2, steps), advance=advance)["rows"]
+        paper = [1.0, *(ratio for ratio in self.timed.paper if ratio is not None)]
+        rows = zip(self.rows, paper, times, strict=True)
+        return [self._entry(row, ratio, time, seed) for row, ratio, time in rows]
 
-TABLES = {
-    1: Table(
-        "Network sizes on the episodic copy task",
-        "copy",
-        (
-            Row("LSTM", "128", "lstm-128", 72_993, 1.0),
-            Row("LSTM nH=512", "512", "lstm-512", 1_078_305, 0.18),
-            *_associative("Associative LSTM", "associative-lstm-", 65_505, (0.22, 0.16, 0.12)),
-            Row("Permutation RNN", "256", "permutation-rnn-256", 5_642, 2.05),
-            Row("Unitary RNN", "256 (128 complex)", "unitary-rnn-256", 6_666, 0.24),
-            Row("Multiplicative uRNN", "256 (128 complex)", "multiplicative-unitary-rnn-256", 10_506, 0.23),
-        ),
-    ),
-    2: Table(
-        "Network sizes for the arithmetic task",
-        "arithmetic",
-        (
-            Row("LSTM", "128", "lstm-128", 117_747, 1.0),
-            Row("LSTM nH=512", "512", "lstm-512", 1_256_691, 0.15),
-            *_associative("Associative LSTM", "associative-lstm-", 131_123, (0.19, 0.15, 0.11)),
-            *_associative(
-                "Associative LSTM nHeads=3", "associative-lstm-3-heads-", 775_731, (0.10, 0.08, 0.07)
-            ),
-        ),
-    ),
-    3: Table(
-        "Networks compared to a Neural Turing Machine",
-        "arithmetic",
-        (
-            Row("LSTM nH=512", "512", "lstm-512", 1_256_691, 1.0),
-            *_associative(
-                "Associative LSTM nHeads=3", "associative-lstm-3-heads-", 775_731, (0.66, 0.56, 0.46)
-            ),
-            Row("NTM nHeads=4", "384, memory 128 x 20", "ntm", 1_097_340, 0.66),
-        ),
-        batch_size=1,
-    ),
-}
-
-
-def run(
-    out: Path,
-    number: int,
-    *,
-    steps: int = 10,
-    seed: int = 0,
-    advance: Callable[[], None] = lambda: None,
-) -> Outcome:
-    """Count and time the networks of a table: ``steps`` training minibatches each, in each of nine rounds.
-
-    Calls ``advance`` once per network and round. Writes the table as Markdown and JSON, and the verdicts.
-    """
-    out.mkdir(parents=True, exist_ok=True)
-    entries = measure(number, steps=steps, seed=seed, advance=advance)
-    claims = judge_table(number, entries)
-    table = out / f"table{number}.md"
-    write_atomically(table, (f"**{TABLES[number].title}**\n\n{as_markdown(entries)}\n").encode())
-    data = out / f"table{number}.json"
-    write_atomically(data, (json.dumps([asdict(entry) for entry in entries], indent=2) + "\n").encode())
-    about = {"task": TABLES[number].task, "steps": steps, "rounds": ROUNDS, "seed": seed}
-    return Outcome([table, data, write_claims(out / "claims.json", claims, **about)], claims)
-
-
-def read(folder: Path, number: int) -> list[Entry]:
-    """The rows of a table that `run` has written."""
-    return [
-        Entry(**entry) for entry in json.loads((folder / f"table{number}.json").read_text(encoding="utf-8"))
-    ]
-
-
-def measure(number: int, *, steps: int, seed: int, advance: Callable[[], None] = lambda: None) -> list[Entry]:
-    """The finished rows of a table; without ``steps``, they are counted and not timed."""
-    table = TABLES[number]
-    configs = [_config(table, row, seed) for row in table.rows]
-    parameters = [count_parameters(build_model(config, task_of(config))) for config in configs]
-    timings = _seconds_per_minibatch(configs, steps, advance) if steps else [None] * len(configs)
-    first = timings[0]
-    return [
-        Entry(
+    def _entry(self, row: Row, paper_speed: float, time: Mapping[str, Any], seed: int) -> Entry:
+        batch = {} if self.batch_size is None else {"batch_size": self.batch_size}
+        config = complete({"task": self.task, "seed": seed, **PRESETS[row.preset], **batch})
+        parameters = count_parameters(build_model(config, task_of(config)))
+        difference = row.paper_parameters - parameters
+        return Entry(
             network=row.network,
             size=row.size,
-            parameters=count,
+            parameters=parameters,
             paper_parameters=row.paper_parameters,
-            difference=row.paper_parameters - count,
-            known=_known(config, row.paper_parameters - count),
-            speed=None if timing is None or first is None else first.over(timing),
-            paper_speed=row.paper_speed,
-            seconds=None if timing is None else timing.median,
+            difference=difference,
+            known=_known(config, difference),
+            speed=time.get("speed"),
+            paper_speed=paper_speed,
+            seconds=time["milliseconds"] / 1e3 if time else None,
         )
-        for row, config, count, timing in zip(table.rows, configs, parameters, timings, strict=True)
+
+
+def _associative(name: str, preset: str, parameters: int) -> list[Row]:
+    return [
+        Row(
+            f"{name}, {counted(copies, 'copy', 'copies')}",
+            "128 (64 complex)",
+            f"{preset}{copies}",
+            parameters,
+        )
+        for copies in (1, 4, 8)
     ]
 
 
-def _config(table: Table, row: Row, seed: int) -> Config:
-    values: dict[str, Any] = {"task": table.task, "seed": seed, **PRESETS[row.preset]}
-    if table.batch_size is not None:
-        values["batch_size"] = table.batch_size
-    return complete(values)
+def _table(number: int, caption: str, text: str, task: str, *rows: Row, **options: Any) -> Table:
+    name, timed = f"table{number}", speed.TABLES[number - 1]
+    return Table(name, f"Table {number}: {caption}", text, task, timed, rows, page=f"{name}.md", **options)
 
 
-def _seconds_per_minibatch(
-    configs: list[Config], steps: int, advance: Callable[[], None]
-) -> Sequence[Timing | None]:
-    """Forward, backward and Adam on one core, in several rounds, in which the networks take turns.
+_HEADS = _associative("Associative LSTM nHeads=3", "associative-lstm-3-heads-", 775_731)
 
-    Turns, because the machine's speed drifts; and the thread's own time, because it may be kept waiting.
-    """
-    trainers = [Trainer(config, make_fabric()) for config in configs]
-    for trainer in trainers:
-        trainer.train_step()  # compiles what is to be compiled
-        trainer.train_step()
-    seconds: list[list[float]] = [[] for _ in trainers]
-    for _ in range(ROUNDS):
-        for trainer, own in zip(trainers, seconds, strict=True):
-            started = time.thread_time()
-            for _ in range(steps):
-                trainer.train_step()
-            own.append((time.thread_time() - started) / steps)
-            advance()
-    return [Timing(tuple(own)) for own in seconds]
+TABLES = (
+    _table(
+        1,
+        "Network sizes on the episodic copy task",
+        "Parameters and relative speed of the networks of figures 3 and 4.",
+        "copy",
+        Row("LSTM", "128", "lstm-128", 72_993),
+        Row("LSTM nH=512", "512", "lstm-512", 1_078_305),
+        *_associative("Associative LSTM", "associative-lstm-", 65_505),
+        Row("Permutation RNN", "256", "permutation-rnn-256", 5_642),
+        Row("Unitary RNN", "256 (128 complex)", "unitary-rnn-256", 6_666),
+        Row("Multiplicative uRNN", "256 (128 complex)", "multiplicative-unitary-rnn-256", 10_506),
+    ),
+    _table(
+        2,
+        "Network sizes for the arithmetic task",
+        "Parameters and relative speed of the networks of figures 8 and 9.",
+        "arithmetic",
+        Row("LSTM", "128", "lstm-128", 117_747),
+        Row("LSTM nH=512", "512", "lstm-512", 1_256_691),
+        *_associative("Associative LSTM", "associative-lstm-", 131_123),
+        *_HEADS,
+    ),
+    _table(
+        3,
+        "Networks compared to a Neural Turing Machine",
+        "Parameters and relative speed of the networks of figures 11 to 13, with minibatches of one sequence.",
+        "arithmetic",
+        Row("LSTM nH=512", "512", "lstm-512", 1_256_691),
+        *_HEADS,
+        Row("NTM nHeads=4", "384, memory 128 x 20", "ntm", 1_097_340),
+        batch_size=1,
+    ),
+)
 
 
 def _known(config: Config, difference: int) -> str:
@@ -205,9 +167,8 @@ def _known(config: Config, difference: int) -> str:
     return "unknown"
 
 
-def judge_table(number: int, entries: list[Entry]) -> list[Claim]:
-    """What the tables, and the text about them, say of parameters and speed."""
-    by_name = {entry.network: entry for entry in entries}
+def judge_entries(entries: list[Entry], *, embedded: bool = False) -> list[Claim]:
+    """What the tables, and the text about them, say of parameters and speed; ``embedded``: W_hu is zero."""
     counts = [e.parameters for e in entries if e.network.startswith("Associative LSTM, ")] or [
         e.parameters for e in entries if e.network.startswith("Associative LSTM")
     ]
@@ -219,8 +180,8 @@ def judge_table(number: int, entries: list[Entry]) -> list[Claim]:
             parameters=float(counts[0]),
         )
     ]
-    if number == 1:
-        associative, lstm = counts[0], by_name["LSTM"].parameters
+    if embedded:
+        associative, lstm = counts[0], entries[0].parameters
         claims.append(
             judge(
                 "Associative LSTM has fewer parameters than LSTM if W_hu is zero and real and imaginary parts share "
@@ -282,7 +243,7 @@ def as_markdown(entries: list[Entry]) -> str:
     }
     lines = [f"- difference {' and '.join(numbers)}: {why}." for why, numbers in differences.items()]
     table = markdown_table(HEADER, map(as_cells, entries))
-    speed = (
+    note = (
         "Speed is relative to the first network: a training minibatch (forward, backward, Adam) on one core."
     )
-    return "\n".join([table, "", speed, *([""] if lines else []), *lines])
+    return "\n".join([table, "", note, *([""] if lines else []), *lines])

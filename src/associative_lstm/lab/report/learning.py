@@ -1,17 +1,18 @@
-"""The sections of the learning curves: plots, a table of every network, and how far the runs are."""
+"""The plots of learning curves, each with a table of its networks and of how far their runs are."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from associative_lstm.lab.experiments.learning.curves import STARTS, Curve, Network, copies_in_words
-from associative_lstm.lab.experiments.learning.decisions import spread
+from associative_lstm.lab.experiments.learning.criteria import spread
+from associative_lstm.lab.experiments.learning.curves import Curve
 from associative_lstm.lab.experiments.learning.drawing import look_of
-from associative_lstm.lab.experiments.learning.figures import Prepare, panels_of
+from associative_lstm.lab.experiments.learning.figure import LearningFigure
 from associative_lstm.lab.experiments.learning.measures import final_cost, solved_at
-from associative_lstm.lab.experiments.learning.runs import CurveRuns, Run, read_curve
-from associative_lstm.lab.report.lines import Json, learning_plot, series, unit_of
+from associative_lstm.lab.experiments.learning.runs import CurveRuns, Run
+from associative_lstm.lab.experiments.learning.wikipedia import Passes, WikipediaFigure
+from associative_lstm.lab.report.lines import Json, learning_plot, series, test_line_of, unit_of
 from associative_lstm.lab.report.runs import UNREADABLE, Runs, seconds_of
 
 
@@ -33,7 +34,7 @@ class NetworkRow:
 
 
 @dataclass(frozen=True)
-class Panel:
+class Plotted:
     """One plot with its table."""
 
     id: str
@@ -49,47 +50,52 @@ class Panel:
         return f"{done} of {len(self.rows)} networks finished" if done < len(self.rows) else ""
 
 
-def panels(name: str, runs: Runs, prepare: Prepare) -> list[Panel]:
-    """The plots of one of the figures, from what there is of its runs."""
+def plots_of(figure: LearningFigure, runs: Runs, lines: dict[str, Json]) -> list[Plotted]:
+    """The plots of a figure, from what there is of its runs; costs of a test text are added to ``lines``."""
+    if isinstance(figure, WikipediaFigure):
+        return _test_plots(figure, runs, lines)
     found = []
-    planned = panels_of(name)
-    for title, curves in planned.items():
-        single = len(planned) == 1
-        identifier = name if single else f"{name}-{curves[0].task}"
-        read = [_read(runs, prepare(curve)) for curve in curves]
-        labels = {c.network.name: c.network.label if name != "starts" else _start(c.network) for c in curves}
+    for stem, title, planned, names in figure.panels:
+        read = [_read(runs, curve) for curve in planned]
+        labels = names or [c.curve.network.label for c in read]
         entries = [
             series(
-                labels[c.curve.network.name],
+                label,
                 look_of(c.curve.network),
-                {"best": _ids(runs, c.runs), "sweep": _ids(runs, list(c.sweep.values()))},
+                {"best": _ids(runs, c.runs), "sweep": _ids(runs, c.sweep.values())},
                 c.rate,
                 "" if c.finished else state_of(c),
             )
-            for c in read
+            for label, c in zip(labels, read, strict=True)
         ]
-        plot = learning_plot(title, curves[0].task, entries, "" if single else title)
-        rates = sorted({rate for c in read for rate in (*c.curve.rates, *c.sweep)})
-        rows = [_row(c, labels[c.curve.network.name], rates) for c in read]
-        found.append(Panel(identifier, unit_of(curves[0].task), [f"{rate:g}" for rate in rates], rows, plot))
+        task = planned[0].task
+        plot = learning_plot(title, task, entries, title if len(figure.panels) > 1 else "")
+        rates = _rates(read)
+        rows = [_row(c, label, rates) for label, c in zip(labels, read, strict=True)]
+        found.append(Plotted(stem, unit_of(task), [f"{rate:g}" for rate in rates], rows, plot))
     return found
 
 
 def _read(runs: Runs, curve: Curve) -> CurveRuns:
     """The curve; what can be read of its sweep if one of its runs cannot."""
     try:
-        return read_curve(runs.folder, curve)
+        return runs.logs.curve(curve)
     except UNREADABLE:  # told by Runs, run by run
-        first = curve.seeds[0]
-        places = {rate: runs.name(curve.folder(runs.folder, rate, first)) for rate in curve.rates}
+        prepared = runs.logs.prepare(curve)
+        first, folder = prepared.seeds[0], runs.logs.folder
+        places = {rate: runs.logs.name(prepared.folder(folder, rate, first)) for rate in prepared.rates}
         sweep = {rate: runs.runs[name] for rate, name in places.items() if name in runs.runs}
-        return CurveRuns(curve, sweep, None, [])
+        return CurveRuns(prepared, sweep, None, [])
 
 
-def _ids(runs: Runs, chosen: Sequence[Run]) -> list[str]:
+def _ids(runs: Runs, chosen: Iterable[Run]) -> list[str]:
     """The lines of the runs that have logged anything."""
-    names = [runs.name(run.folder) for run in chosen if run.steps]
+    names = [runs.logs.name(run.folder) for run in chosen if run.steps]
     return [name for name in names if name in runs.runs]
+
+
+def _rates(read: Sequence[CurveRuns]) -> list[float]:
+    return sorted({rate for c in read for rate in (*c.curve.rates, *c.sweep)})
 
 
 def state_of(c: CurveRuns) -> str:
@@ -110,14 +116,21 @@ def state_of(c: CurveRuns) -> str:
     return f"{len(whole)} of {len(c.curve.seeds)} {seeds} finished"
 
 
-def _start(network: Network) -> str:
-    """An Associative LSTM among others, by what tells it from them: copies, keys and forget gate."""
-    copies = network.values["copies"]
-    start = next(text for end, text, _ in STARTS if network.name == f"associative-lstm-{copies}{end}")
-    return f"{copies_in_words(copies)}, {start}"
-
-
 def _row(c: CurveRuns, label: str, rates: Sequence[float]) -> NetworkRow:
+    final = solved = seconds = ""
+    if c.finished:
+        final = spread([final_cost(run, c.curve.steps) for run in c.runs], "diverged")
+        solved = spread([solved_at(run) for run in c.runs])
+        seconds = f"{np.mean([seconds_of(run) for run in c.runs]):,.0f}"
+    state = state_of(c)
+    return NetworkRow(label, _anchor(c), state, c.finished, _sweep(c, rates), final, solved, seconds)
+
+
+def _anchor(c: CurveRuns) -> str:
+    return f"runs:{c.curve.task}/{c.curve.network.name}" if c.sweep else ""
+
+
+def _sweep(c: CurveRuns, rates: Sequence[float]) -> list[tuple[str, bool]]:
     def swept(rate: float) -> str:
         if rate not in c.sweep:
             return ""
@@ -126,18 +139,51 @@ def _row(c: CurveRuns, label: str, rates: Sequence[float]) -> NetworkRow:
             return f"{cost:.3g}"
         return "diverged" if c.sweep[rate].diverged else "…"
 
-    final = solved = seconds = ""
-    if c.finished:
-        final = spread([final_cost(run, c.curve.steps) for run in c.runs], "diverged")
-        solved = spread([solved_at(run) for run in c.runs])
-        seconds = f"{np.mean([seconds_of(run) for run in c.runs]):,.0f}"
-    return NetworkRow(
-        label,
-        f"runs:{c.curve.task}/{c.curve.network.name}" if c.sweep else "",
-        state_of(c),
-        c.finished,
-        [(swept(rate), rate == c.rate) for rate in rates],
-        final,
-        solved,
-        seconds,
-    )
+    return [(swept(rate), rate == c.rate) for rate in rates]
+
+
+# --- the figure whose measure is the cost of a test text
+
+
+def _test_plots(figure: WikipediaFigure, runs: Runs, lines: dict[str, Json]) -> list[Plotted]:
+    """The cost of the test text, and that of the training text."""
+    (panel,) = figure.panels
+    passes = [Passes(_read(runs, curve), figure.whole) for curve in panel.curves]
+    for run in (run for p in passes for run in p.found.sweep.values() if run.tests):
+        lines[f"{runs.logs.name(run.folder)}#test"] = test_line_of(run)
+    rates = _rates([p.found for p in passes])
+    rows = [_pass_row(p, rates) for p in passes]
+    late = [run.cost[run.step > run.steps / 20] for p in passes for run in p.found.sweep.values()]
+    plots: list[Plotted] = []
+    for what, end in (("the whole test text", "#test"), ("training", "")):
+        entries = []
+        for p, row in zip(passes, rows, strict=True):
+            shown, swept = ([] if p.shown is None else [p.shown]), list(p.found.sweep.values())
+            chosen, ids = ([f"{name}{end}" for name in _ids(runs, some)] for some in (shown, swept))
+            views = {"best": [i for i in chosen if i in lines], "sweep": [i for i in ids if i in lines]}
+            rate = None if p.shown is None else p.shown.config.learning_rate
+            note = "" if row.finished else row.state
+            entries.append(series(p.label, look_of(p.found.curve.network), views, rate, note))
+        plot = learning_plot(f"{figure.title}, {what}", panel.curves[0].task, entries, f"Cost, {what}")
+        # From 8 bits, the first minibatches would dwarf the rest: the axis begins where a twentieth is done.
+        top = 1.05 * max((float(costs.max(initial=0.0)) for costs in late), default=0.0)
+        plot["views"] = [{"key": "best", "name": "judged"}, {"key": "sweep", "name": "every rate"}]
+        plot["y"] = [quantity | {"top": top, "zero": False} for quantity in plot["y"]]
+        name = "test" if end else "training"
+        unit, columns = unit_of(panel.curves[0].task), [f"{rate:g}" for rate in rates]
+        plots.append(Plotted(f"{panel.stem}-{name}", unit, columns, [] if plots else rows, plot))
+    return plots
+
+
+def _pass_row(p: Passes, rates: Sequence[float]) -> NetworkRow:
+    run, done, state = p.shown, p.best is not None, "finished"
+    if run is None:
+        state = state_of(p.found)
+    elif run.diverged and not done:
+        state = f"diverged after {run.steps:,} minibatches"
+    elif not done:
+        state = f"{run.steps:,} of {p.whole:,} minibatches"
+    tested = [] if run is None else [f"{cost:.4g} on the test text" for cost in run.tests.values()][-1:]
+    final = ", ".join([*tested, *([] if done else [state])])
+    seconds = "" if run is None else f"{seconds_of(run):,.0f}"
+    return NetworkRow(p.label, _anchor(p.found), state, done, _sweep(p.found, rates), final, "", seconds)

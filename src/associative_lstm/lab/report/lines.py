@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from associative_lstm.lab import colours
+from associative_lstm.lab.draw import colours
+from associative_lstm.lab.draw.colours import BLUE, VERMILION
+from associative_lstm.lab.experiments.experiment import Points
 from associative_lstm.lab.experiments.learning.measures import SOLVED, SOLVED_ONLINE, WINDOW
-from associative_lstm.lab.experiments.learning.runs import Run
+from associative_lstm.lab.experiments.learning.runs import Run, means
 from associative_lstm.lab.tasks import TASKS
 
 POINTS = 200
@@ -67,16 +69,25 @@ def line_of(run: Run) -> Json:
     starts = np.arange(0, len(run.step), every)
     ends = np.minimum(starts + every, len(run.step)) - 1
 
-    def mean(values: np.ndarray) -> list[float | int | None]:
-        return digits(np.add.reduceat(values, starts) / (ends - starts + 1)) if len(values) else []
+    answer = {} if run.answer is None else {"answer": digits(means(run.answer, starts))}
+    y = {"cost": digits(means(run.cost, starts))} | answer
+    return _line(run, run.step[ends], run.seconds[ends], y, max(1, WINDOW // (run.config.log_every * every)))
 
-    y = {"cost": mean(run.cost)} | ({} if run.answer is None else {"answer": mean(run.answer)})
+
+def test_line_of(run: Run) -> Json:
+    """The cost of the test text, wherever in the run it was measured."""
+    step = np.array(list(run.tests))
+    seconds = np.interp(step, run.step, run.seconds)
+    return _line(run, step, seconds, {"cost": digits(run.tests.values())}, window=1)
+
+
+def _line(run: Run, step: np.ndarray, seconds: np.ndarray, y: Json, window: int) -> Json:
     return {
         "name": f"rate {run.config.learning_rate:g}, seed {run.config.seed}",
         "rate": run.config.learning_rate,
-        "x": {"minibatches": steps(run.step[ends]), "seconds": digits(run.seconds[ends])},
+        "x": {"minibatches": steps(step), "seconds": digits(seconds)},
         "y": y,
-        "window": max(1, WINDOW // (run.config.log_every * every)),
+        "window": window,
         "diverged": run.diverged is not None,
     }
 
@@ -136,4 +147,27 @@ def learning_plot(title: str, task: str, entries: Sequence[Json], caption: str =
         "views": [{"key": "best", "name": "best rate"}, {"key": "sweep", "name": "whole sweep"}],
         "of": "seeds",
         "series": list(entries),
+    }
+
+
+def points_plot(name: str, title: str, points: Points, lines: dict[str, Json]) -> Json:
+    """A panel of measured points, whose lines are added to ``lines``; of a series of several, the mean is drawn."""
+    entries = []
+    for (series_name, its), look in zip(
+        points.series.items(), ((BLUE, "-"), (VERMILION, "--")), strict=False
+    ):
+        ids = [f"{name}/{series_name.split(':')[0]}/{k}" for k in range(len(its))]
+        for k, (identifier, values) in enumerate(zip(ids, its, strict=True)):
+            label = f"draw {k}" if len(its) > 1 else ""
+            x, y = {"n": list(points.n)}, {"value": digits(values)}
+            lines[identifier] = {"name": label, "x": x, "y": y, "window": 1}
+        entries.append(series(series_name, look, {"best": ids}))
+    return {
+        "title": f"{title}, {points.title}",
+        "caption": points.title,
+        "x": [{"key": "n", "name": "n", "label": points.x}],
+        "y": [{"key": "value", "name": "value", "label": points.y}],
+        "views": [{"key": "best", "name": "draws"}],
+        "of": "draws",
+        "series": entries,
     }

@@ -298,10 +298,37 @@ class Plot {
   }
 }
 
+// ---- the wall -----------------------------------------------------------------------------------------------------
+
+// A plot where there is little room: the mean of every series on bare axes, which a link leads to.
+function small(place) {
+  const { series, x, y, views } = DATA.plots[place.dataset.small];
+  const [width, height] = [220, 115];
+  const lines = series.flatMap((one) => {
+    const ids = one.views[views[0].key];
+    const whole = ids.filter((id) => !DATA.lines[id].diverged);
+    const runs = (whole.length ? whole : ids).map((id) => pointsOf(id, x[0].key, y[0].key)).filter((p) => p.length);
+    return runs.length ? [{ one, points: meanOf(runs) }] : [];
+  });
+  const points = lines.flatMap((line) => line.points);
+  const right = points.reduce((most, p) => Math.max(most, p.x), 0) || 1;
+  const top = Math.min(points.reduce((most, p) => Math.max(most, p.y), 0), y[0].top ?? Infinity) || 1;
+  const low = y[0].zero === false ? 0.98 * points.reduce((least, p) => Math.min(least, p.y), top) : 0;
+  const chart = svg("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" });
+  chart.append(svg("line", { x1: 0, x2: width, y1: height - 1, y2: height - 1 }));
+  for (const { one, points: its } of lines) {
+    const at = (p) => `${((p.x / right) * width).toFixed(1)} ${(height - 1 - ((p.y - low) / (top - low)) * (height - 4)).toFixed(1)}`;
+    const style = `stroke: var(--${one.colour})`;
+    chart.append(svg("path", { d: its.map((p, i) => `${i ? "L" : "M"}${at(p)}`).join(""), style, "stroke-dasharray": one.dash }));
+  }
+  place.append(chart);
+}
+
 // ---- the page -----------------------------------------------------------------------------------------------------
 
 const plots = [...document.querySelectorAll("[data-plot]")].map((figure) => new Plot(figure, figure.dataset.plot));
 redraw();
+document.querySelectorAll("[data-small]").forEach(small);
 
 // All widths before any drawing: each would make the browser lay out the page anew.
 function redraw() {

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from associative_lstm.lab.draw.curves import label_of
 from associative_lstm.lab.experiments.learning.curves import NETWORKS
-from associative_lstm.lab.experiments.learning.runs import Run, read_run
+from associative_lstm.lab.experiments.learning.runs import Logs, Run
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.packed import is_file, read_bytes, runs_below
-from associative_lstm.lab.plots import label_of
 from associative_lstm.lab.report.lines import Json, line_of
 
 UNREADABLE = (RunError, ValueError, OSError)
@@ -45,13 +45,13 @@ class Group:
 
 
 class Runs:
-    """The runs under ``folder``, by their path in it; ``problems`` says of each damaged one what was skipped.
+    """The runs that ``logs`` has, by their path; ``problems`` says of each damaged one what was skipped.
 
     A folder without any run is a RunError.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, logs: Logs) -> None:
+        self.logs, folder = logs, logs.folder
         self.runs: dict[str, Run] = {}
         self.problems: list[str] = []
         self.versions: dict[str, int] = {}
@@ -62,14 +62,10 @@ class Runs:
                 f"{folder} holds no runs: `alstm reproduce all` makes them, --runs names another folder"
             )
 
-    def name(self, folder: Path) -> str:
-        """The path of a run under the folder of all."""
-        return folder.relative_to(self.folder).as_posix()
-
     def _read(self, folder: Path) -> None:
-        name = self.name(folder)
+        name = self.logs.name(folder)
         try:
-            run = read_run(folder)
+            run = self.logs.run(folder)
             log = folder / "log.jsonl"
             whole = read_bytes(log).count(b"\n") if is_file(log) else 0
         except UNREADABLE as error:
@@ -120,7 +116,7 @@ class Runs:
             state = "whole" if run.steps >= config.steps else f"{run.steps / config.steps:.0%} made"
         config_path = shlex.quote(str(run.folder / "config.toml"))
         return RunRow(
-            self.name(run.folder),
+            self.logs.name(run.folder),
             f"{config.learning_rate:g}",
             config.seed,
             f"{run.steps:,}",

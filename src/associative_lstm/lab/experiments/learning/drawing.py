@@ -8,11 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 from matplotlib.ticker import MaxNLocator
 
-from associative_lstm.lab.colours import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
-from associative_lstm.lab.experiments.drawing import style
+from associative_lstm.lab.draw.colours import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from associative_lstm.lab.draw.pictures import style
 from associative_lstm.lab.experiments.learning.curves import Network
-from associative_lstm.lab.experiments.learning.measures import WINDOW, final_cost
-from associative_lstm.lab.experiments.learning.runs import CurveRuns, Run
+from associative_lstm.lab.experiments.learning.measures import answer_cost, final_cost, window_of
+from associative_lstm.lab.experiments.learning.runs import CurveRuns, smoothed
 from associative_lstm.lab.tasks import TASKS
 
 Look = tuple[str, str]
@@ -43,11 +43,6 @@ def look_of(network: Network) -> Look:
 def axis_label(task: str) -> str:
     """What is drawn upwards: on copy tasks the bits on the answer alone, which chance gives a known value."""
     return "bits on the answer" if TASKS[task].episodic else "bits per scored symbol"
-
-
-def values_of(run: Run) -> np.ndarray:
-    """What is drawn of a run."""
-    return run.cost if run.answer is None else run.answer
 
 
 def draw_figure(title: str, curves: Sequence[CurveRuns]) -> Picture:
@@ -95,13 +90,10 @@ def _draw_curve(axes: Axes, c: CurveRuns) -> None:
     if not runs:
         return
     whole = [run for run in runs if not run.diverged] or runs
-    length = min(
-        len(run.step) for run in whole
-    )  # seeds that are still running have the length of the shortest
+    length = min(len(run.step) for run in whole)  # what all the seeds have, some of which may still go on
     runs = [run for run in runs if len(run.step) >= length]
-    lines = min(max(1, WINDOW // runs[0].config.log_every), length)
-    kernel = np.full(lines, 1 / lines)
-    values = np.stack([np.convolve(values_of(run)[:length], kernel, mode="valid") for run in runs])
+    lines = min(window_of(runs[0]), length)
+    values = np.stack([smoothed(answer_cost(run)[:length], lines) for run in runs])
     step = runs[0].step[lines - 1 : length]
     rate = f", rate {c.rate:g}" if c.rate is not None else ""
     lost = sum(run.diverged is not None for run in c.runs)

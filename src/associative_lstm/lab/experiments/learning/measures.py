@@ -1,4 +1,4 @@
-"""What learning curves are compared by: how low, how soon, how steadily; and when a difference is one.
+"""What is measured of learning curves: how low, how soon, how steadily; and when a difference is one.
 
 A run that diverged has an infinite cost from there on and has solved nothing.
 """
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from associative_lstm.lab.experiments.learning.runs import Run
+from associative_lstm.lab.experiments.learning.runs import Run, smoothed
 
 WINDOW = 500
 """Minibatches over which a curve is averaged before it is said to have solved its task."""
@@ -29,13 +29,22 @@ def whole_cost(run: Run, until: int) -> float:
     return run.last(1.0, until=until)
 
 
-def smoothed(run: Run) -> tuple[np.ndarray, np.ndarray]:
-    """Steps and the mean cost (of the answer, where the task has one) over the last 500 minibatches before each."""
-    values = run.cost if run.answer is None else run.answer
-    lines = max(1, WINDOW // run.config.log_every)
-    if len(values) < lines:
+def answer_cost(run: Run) -> np.ndarray:
+    """The cost of the answer, where the task has one; of everything elsewhere."""
+    return run.cost if run.answer is None else run.answer
+
+
+def window_of(run: Run) -> int:
+    """The lines of the run's log that ``WINDOW`` minibatches have."""
+    return max(1, WINDOW // run.config.log_every)
+
+
+def _smoothed(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """Steps, and the cost of the answer averaged over the last 500 minibatches before each."""
+    lines = window_of(run)
+    if len(run.step) < lines:
         return np.array([], dtype=int), np.array([])
-    return run.step[lines - 1 :], np.convolve(values, np.full(lines, 1 / lines), mode="valid")
+    return run.step[lines - 1 :], smoothed(answer_cost(run), lines)
 
 
 def solved_at(run: Run) -> float:
@@ -52,14 +61,14 @@ def told_until(run: Run, steps: int) -> float:
 
 
 def _below_at(run: Run) -> float:
-    step, value = smoothed(run)
+    step, value = _smoothed(run)
     below = np.flatnonzero(value < _threshold(run))
     return float(step[below[0]]) if len(below) else float("inf")
 
 
 def has_relapsed(run: Run) -> bool:
     """Whether the run has solved its task and later, be it for a time, no longer did, by more than a factor of 2."""
-    step, value = smoothed(run)
+    step, value = _smoothed(run)
     return bool((value[step > solved_at(run)] > 2 * _threshold(run)).any())
 
 
@@ -94,9 +103,9 @@ def _changes(run: Run, until: int, floor: float) -> np.ndarray:
 
     Of a task that is solved nothing more is asked: costs below that, or below ``floor``, do not count.
     """
-    step, value = smoothed(run)
+    step, value = _smoothed(run)
     value = np.maximum(value[step <= until], max(floor, _threshold(run)))
-    return np.diff(np.log2(value[:: max(1, WINDOW // run.config.log_every)]))
+    return np.diff(np.log2(value[:: window_of(run)]))
 
 
 def beats(a: Sequence[float], b: Sequence[float], factor: float = 1.1) -> bool | None:

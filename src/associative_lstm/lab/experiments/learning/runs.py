@@ -1,7 +1,8 @@
 """The runs behind the learning curves: which are to be made, which rate is a curve's best, and what they logged."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from associative_lstm.lab.config import Config
 from associative_lstm.lab.experiments.learning.curves import BEYOND, Curve
 from associative_lstm.lab.grid import DIVERGED, Execute, Job, Show, is_finished, run_grid
 from associative_lstm.lab.packed import is_file, is_run, read_bytes
-from associative_lstm.lab.runlog import read_config, read_log
+from associative_lstm.lab.runlog import read_config, read_log, read_tests
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +25,7 @@ class Run:
     answer: np.ndarray | None
     seconds: np.ndarray
     diverged: str | None
+    gradient_norm: np.ndarray = field(default_factory=lambda: np.array([]))
 
     @property
     def steps(self) -> int:
@@ -36,6 +38,27 @@ class Run:
             return float("inf")
         chosen = (self.step > (1 - share) * until) & (self.step <= until)
         return float(self.cost[chosen].mean())
+
+    @functools.cached_property
+    def tests(self) -> dict[int, float]:
+        """The cost of the test text, by the minibatch after which it was measured, where there is such a text."""
+        return {test["step"]: test["cost"] for test in read_tests(self.folder)}
+
+
+def smoothed(values: np.ndarray, lines: int) -> np.ndarray:
+    """The mean over the last so many ``lines`` of a log before each: as many values less as that takes."""
+    return np.convolve(values, np.full(lines, 1 / lines), mode="valid")
+
+
+def means(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """The mean over each stretch of a log, which begins at ``starts`` and ends where the next one does.
+
+    >>> means(np.array([1.0, 3.0, 5.0]), np.array([0, 2]))
+    array([2., 5.])
+    """
+    if not len(values):
+        return values
+    return np.add.reduceat(values, starts) / np.diff(starts, append=len(values))
 
 
 def read_run(folder: Path) -> Run:
@@ -54,6 +77,7 @@ def read_run(folder: Path) -> Run:
         column("answer") if log and "answer" in log[0] else None,
         column("seconds"),
         read_bytes(reason).decode().strip() if is_file(reason) else None,
+        column("gradient_norm"),
     )
 
 
@@ -91,10 +115,13 @@ SHARE = 0.2
 """Rates are compared by the mean cost over this share of the minibatches, the last."""
 
 
-def read_curve(runs: Path, curve: Curve) -> CurveRuns:
+Read = Callable[[Path], Run]
+
+
+def read_curve(runs: Path, curve: Curve, read: Read = read_run) -> CurveRuns:
     """What there is of a curve under the folder ``runs``; nothing need be finished."""
-    jobs = [*sweep_jobs(runs, curve), *beyond_jobs(runs, curve)]
-    sweep = {job.config.learning_rate: read_run(job.folder) for job in jobs if is_run(job.folder)}
+    jobs = [*sweep_jobs(runs, curve), *beyond_jobs(runs, curve, read)]
+    sweep = {job.config.learning_rate: read(job.folder) for job in jobs if is_run(job.folder)}
     found = CurveRuns(curve, sweep, None, [])
     if not all(is_finished(job) for job in jobs):
         return found
@@ -103,8 +130,32 @@ def read_curve(runs: Path, curve: Curve) -> CurveRuns:
         return found
     best, second, *_ = *rates, None
     folders = [curve.folder(runs, best, seed) for seed in curve.seeds[1:]]
-    its = [sweep[best], *(read_run(f) for f in folders if is_run(f))]
+    its = [sweep[best], *(read(f) for f in folders if is_run(f))]
     return CurveRuns(curve, sweep, best, its, second)
+
+
+class Logs:
+    """The runs under a folder, each read once, and each curve once: for pictures, tables and claims alike.
+
+    ``prepare`` is what is done to every curve before it is looked for: other seeds, tiny networks.
+    """
+
+    def __init__(self, folder: Path, prepare: Callable[[Curve], Curve] = lambda planned: planned) -> None:
+        self.folder = folder
+        self.run: Read = functools.cache(read_run)
+        self.prepare = prepare
+        self._curves: dict[Curve, CurveRuns] = {}
+
+    def curve(self, planned: Curve) -> CurveRuns:
+        """What there is of a curve."""
+        prepared = self.prepare(planned)
+        if prepared not in self._curves:
+            self._curves[prepared] = read_curve(self.folder, prepared, self.run)
+        return self._curves[prepared]
+
+    def name(self, folder: Path) -> str:
+        """The path of a run under the folder of all."""
+        return folder.relative_to(self.folder).as_posix()
 
 
 def sweep_jobs(runs: Path, curve: Curve) -> list[Job]:
@@ -117,12 +168,12 @@ def _sweep_job(runs: Path, curve: Curve, rate: float) -> Job:
     return Job(curve.config(rate, seed, curve.sweep_steps), curve.folder(runs, rate, seed))
 
 
-def beyond_jobs(runs: Path, curve: Curve) -> list[Job]:
+def beyond_jobs(runs: Path, curve: Curve, read: Read = read_run) -> list[Job]:
     """The first seed with the rate beyond the sweep, if a finished sweep has its best rate at that end."""
     jobs = sweep_jobs(runs, curve)
     if not all(is_finished(job) for job in jobs):
         return []
-    costs = {job.config.learning_rate: _sweep_cost(read_run(job.folder), curve) for job in jobs}
+    costs = {job.config.learning_rate: _sweep_cost(read(job.folder), curve) for job in jobs}
     best = min(costs, key=costs.__getitem__)
     return [_sweep_job(runs, curve, BEYOND[best])] if best in BEYOND and np.isfinite(costs[best]) else []
 

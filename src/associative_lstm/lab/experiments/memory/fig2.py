@@ -1,5 +1,6 @@
 """Figure 2: the error of a retrieved image against the number of copies, of images, and of both together."""
 
+import csv
 import itertools
 import json
 import os
@@ -17,11 +18,13 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from associative_lstm.functional import random_key
-from associative_lstm.lab.colours import BLUE, VERMILION
-from associative_lstm.lab.experiments.claims import Claim, Outcome, judge, write_claims
-from associative_lstm.lab.experiments.drawing import save_figure, save_table, style
+from associative_lstm.lab.draw.colours import BLUE, VERMILION
+from associative_lstm.lab.draw.pictures import save_figure, style
+from associative_lstm.lab.draw.tables import save_table
+from associative_lstm.lab.experiments.claims import Claim, judge, write_claims
+from associative_lstm.lab.experiments.experiment import Advance, Measurement, Outcome, Points
+from associative_lstm.lab.experiments.memory.photographs import load_photographs, to_vectors
 from associative_lstm.lab.files import write_atomically
-from associative_lstm.lab.images import load_photographs, to_vectors
 from associative_lstm.lab.threads import one_thread_each
 from associative_lstm.memory import HolographicMemory, expected_error
 
@@ -31,6 +34,8 @@ MIDDLE = 50
 
 READ = 10
 """Images read back per point and draw."""
+
+DRAWS = 5
 
 PANELS = ("copies", "images", "both")
 
@@ -42,11 +47,11 @@ def run(
     out: Path,
     *,
     images: Path | None = None,
-    draws: int = 5,
+    draws: int = DRAWS,
     largest: int = 100,
     seed: int = 0,
     warn: Callable[[str], None] = print,
-    advance: Callable[[], None] = lambda: None,
+    advance: Advance = lambda: None,
 ) -> Outcome:
     """Measure and draw the three panels with up to ``largest`` images and copies.
 
@@ -179,16 +184,11 @@ def judge_panels(errors: Errors, middle: int) -> list[Claim]:
 
 def draw(errors: Errors, middle: int, source: str) -> Figure:
     """The paper's three panels, linear like its own, with the law of the left one on double logarithmic axes."""
-    titles = {
-        "copies": (f"{middle} images", "number of copies"),
-        "images": (f"{middle} copies", "number of images"),
-        "both": ("as many copies as images", "number of copies = images"),
-    }
     with style():
         figure = Figure((10.5, 4.1), layout="constrained")
         draws = len(errors["both"][1])
         panels = figure.subplots(1, 3)
-        for axes, (panel, (title, label)) in zip(panels, titles.items(), strict=True):
+        for axes, (panel, (title, label)) in zip(panels, _titles(middle).items(), strict=True):
             _curve(axes, errors[panel])
             axes.set(title=title, xlabel=label, xlim=(0, None), ylim=(0, None))
         panels[0].set_ylabel("mean squared error per pixel\n(pixel values from 0 to 1)")
@@ -213,3 +213,48 @@ def _curve(axes: Axes, points: dict[int, list[tuple[float, float]]]) -> None:
     axes.fill_between(n, measured.min(1), measured.max(1), color=BLUE, alpha=0.25, linewidth=0)
     axes.plot(n, measured.mean(1), "o", color=BLUE, markersize=4, label="measured")
     axes.plot(n, expected.mean(1), color=VERMILION, linewidth=1.5, label="expected")
+
+
+def _titles(middle: int) -> dict[str, tuple[str, str]]:
+    """Of every panel, what is above it and below."""
+    return {
+        "copies": (f"{middle} images", "number of copies"),
+        "images": (f"{middle} copies", "number of images"),
+        "both": ("as many copies as images", "number of copies = images"),
+    }
+
+
+def read_points(folder: Path) -> dict[str, Points]:
+    """The panels as they were written: of every draw what was measured, and the mean of what was expected."""
+    with (folder / "fig2.csv").open(encoding="utf-8", newline="") as file:
+        table = list(csv.DictReader(file))
+    found = {}
+    for panel, (title, x) in _titles(MIDDLE).items():
+        rows = [row for row in table if row["panel"] == panel]
+        draws = dict.fromkeys(row["draw"] for row in rows)
+
+        def of_draws(column: str, rows: list = rows, draws: dict = draws) -> list[list[float]]:
+            return [[float(row[column]) for row in rows if row["draw"] == draw] for draw in draws]
+
+        found[panel] = Points(
+            title,
+            x,
+            "mean squared error per pixel (values 0 to 1)",
+            list(dict.fromkeys(int(row["n"]) for row in rows)),
+            {
+                "measured": of_draws("mse"),
+                "expected: items over copies": [list(np.mean(of_draws("expected"), axis=0))],
+            },
+        )
+    return found
+
+
+FIG2 = Measurement(
+    "fig2",
+    "Figure 2: error of retrieval",
+    "The error of an image read back, against the number of copies, of images, and of both together.",
+    run,
+    DRAWS,
+    drawn=True,
+    points=read_points,
+)

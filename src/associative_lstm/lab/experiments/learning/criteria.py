@@ -1,17 +1,19 @@
-"""How the claims about learning are decided: each function takes finished curves and gives verdict and numbers."""
+"""The criteria of the claims about learning: which curves each needs, and how it decides from their measures."""
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from associative_lstm.lab.experiments.learning import measures
 from associative_lstm.lab.experiments.learning.curves import (
+    ASSOCIATIVE,
     START_COPIES,
     START_TASKS,
     STARTS,
     STEADY,
-    copies_in_words,
+    start_curves,
 )
 from associative_lstm.lab.experiments.learning.measures import (
     beats,
@@ -22,17 +24,38 @@ from associative_lstm.lab.experiments.learning.measures import (
     whole_cost,
 )
 from associative_lstm.lab.experiments.learning.runs import CurveRuns, Run
+from associative_lstm.lab.words import counted
 
 Numbers = dict[str, float | str]
-Found = Mapping[tuple[str, str], CurveRuns]
-"""Curves by task and network."""
+Need = tuple[str, str]
+"""A task and a network: a curve."""
 
-Decide = Callable[[Found], tuple[bool | None, Numbers]]
+Found = Mapping[Need, CurveRuns]
+Decision = tuple[bool | None, Numbers]
+
+
+class Criterion(NamedTuple):
+    """The curves that it needs; and a function that takes them, finished, and gives verdict and numbers.
+
+    ``by_sweeps``: not only the runs of the best rates are evidence, but all that a sweep has.
+    """
+
+    needs: Sequence[Need]
+    decide: Callable[[Found], Decision]
+    by_sweeps: bool = False
+
+
+def _on(task: str, networks: Iterable[str]) -> list[Need]:
+    return [(task, network) for network in dict.fromkeys(networks)]
 
 
 def _until(*curves: CurveRuns) -> int:
     """Curves of different lengths are compared where the shortest ends."""
     return min(c.curve.steps for c in curves)
+
+
+def _label(c: CurveRuns) -> str:
+    return c.curve.network.label
 
 
 def _costs(c: CurveRuns, until: int, measure: Callable[..., float] = final_cost) -> list[float]:
@@ -88,7 +111,7 @@ def _times_as_long(left: CurveRuns, right: CurveRuns) -> Numbers:
     a, b = _times(left), _times(right)
     if not np.isfinite([*a, *b]).all():
         return {}
-    return {f"{right.curve.network.label} over {left.curve.network.label}": float(np.mean(b) / np.mean(a))}
+    return {f"{_label(right)} over {_label(left)}": float(np.mean(b) / np.mean(a))}
 
 
 def _ratio(a: Sequence[float], b: Sequence[float]) -> float | str:
@@ -97,66 +120,65 @@ def _ratio(a: Sequence[float], b: Sequence[float]) -> float | str:
     return ratio if np.isfinite(ratio) else "none: a run diverged"
 
 
+def _each(decisions: Iterable[Decision]) -> Decision:
+    """Several decisions as one: fails if one fails, holds if all hold."""
+    made = list(decisions)
+    numbers = {name: value for _, its in made for name, value in its.items()}
+    return both(*(verdict for verdict, _ in made)), numbers
+
+
 def compare(
     task: str,
     pairs: Sequence[tuple[str, str]],
     factor: float = 1.1,
     measure: Callable[..., float] = final_cost,
-) -> Decide:
+) -> Criterion:
     """Every first network of ``pairs`` has a lower cost than the second."""
 
-    def decide(found: Found) -> tuple[bool | None, Numbers]:
-        verdicts: list[bool | None] = []
-        numbers: Numbers = {}
-        for left, right in pairs:
-            first, second = found[task, left], found[task, right]
-            until = _until(first, second)
-            a, b = _costs(first, until, measure), _costs(second, until, measure)
-            verdicts.append(beats(a, b, factor))
-            numbers |= {c.curve.network.label: spread(v, "diverged") for c, v in ((first, a), (second, b))}
-            label = f"{second.curve.network.label} over {first.curve.network.label}"
-            numbers[label] = _ratio(a, b)
-        return both(*verdicts), numbers
+    def pair(first: CurveRuns, second: CurveRuns) -> Decision:
+        until = _until(first, second)
+        a, b = _costs(first, until, measure), _costs(second, until, measure)
+        numbers: Numbers = {
+            _label(first): spread(a, "diverged"),
+            _label(second): spread(b, "diverged"),
+            f"{_label(second)} over {_label(first)}": _ratio(a, b),
+        }
+        return beats(a, b, factor), numbers
 
-    return decide
+    return Criterion(
+        _on(task, itertools.chain(*pairs)),
+        lambda found: _each(pair(found[task, left], found[task, right]) for left, right in pairs),
+    )
 
 
-def solve(*needs: tuple[str, str]) -> Decide:
+def solve(*needs: Need) -> Criterion:
     """All runs of the curves solve their task; undecided if the others diverged or were still getting better."""
 
-    def decide(found: Found) -> tuple[bool | None, Numbers]:
-        verdicts: list[bool | None] = []
-        numbers: Numbers = {}
-        for need in needs:
-            c = found[need]
-            unsolved = [run for run in c.runs if not np.isfinite(solved_at(run))]
-            open_ends = all(run.diverged or measures.is_falling(run, c.curve.steps) for run in unsolved)
-            verdicts.append(not unsolved or (None if open_ends else False))
-            name = f"{need[0]}, {c.curve.network.label}"
-            numbers[f"{name}: solved at minibatch"] = _solving(c)
-            numbers[f"{name}: final cost"] = _final(c.runs, c.curve.steps)
-        return both(*verdicts), numbers
+    def one(task: str, c: CurveRuns) -> Decision:
+        unsolved = [run for run in c.runs if not np.isfinite(solved_at(run))]
+        open_ends = all(run.diverged or measures.is_falling(run, c.curve.steps) for run in unsolved)
+        name = f"{task}, {_label(c)}"
+        return not unsolved or (None if open_ends else False), {
+            f"{name}: solved at minibatch": _solving(c),
+            f"{name}: final cost": _final(c.runs, c.curve.steps),
+        }
 
-    return decide
+    return Criterion(needs, lambda found: _each(one(need[0], found[need]) for need in needs))
 
 
-def solve_sooner(first: Sequence[str], second: Sequence[str], factor: float = 1.0) -> Decide:
+def solve_sooner(first: Sequence[str], second: Sequence[str], factor: float = 1.0) -> Criterion:
     """On the copy task, all of the first solve it before any of the second."""
 
-    def decide(found: Found) -> tuple[bool | None, Numbers]:
+    def decide(found: Found) -> Decision:
         curves = {name: found["copy", name] for name in (*first, *second)}
-        numbers: Numbers = {
-            f"{c.curve.network.label}: solved at minibatch": _solving(c) for c in curves.values()
-        }
-        for a, b in itertools.product(first, second):
-            numbers |= _times_as_long(curves[a], curves[b])
-        verdicts = [
-            sooner(_times(curves[a]), _times(curves[b]), min(_ends(curves[a])), min(_ends(curves[b])), factor)
-            for a, b in itertools.product(first, second)
-        ]
+        numbers: Numbers = {f"{_label(c)}: solved at minibatch": _solving(c) for c in curves.values()}
+        verdicts = []
+        for a, b in itertools.product((curves[n] for n in first), (curves[n] for n in second)):
+            numbers |= _times_as_long(a, b)
+            verdicts.append(sooner(_times(a), _times(b), min(_ends(a)), min(_ends(b)), factor))
         return both(*verdicts), numbers
 
-    return decide
+    return Criterion(_on("copy", (*first, *second)), decide)
 
 
 def _later(
@@ -176,63 +198,61 @@ def _later(
     return (False if times > at_most else at_any_rate or None), f"at least {times:.3g}"
 
 
-def soon_after(first: Sequence[str], second: str, factor: float) -> Decide:
+def soon_after(first: Sequence[str], second: str, factor: float) -> Criterion:
     """On the copy task, the second needs at most ``factor`` times the minibatches of each of the first."""
 
-    def decide(found: Found) -> tuple[bool | None, Numbers]:
-        later = found["copy", second]
-        numbers: Numbers = {f"{later.curve.network.label}: solved at minibatch": _solving(later)}
-        verdicts: list[bool | None] = []
-        for name in first:
-            c = found["copy", name]
-            numbers[f"{c.curve.network.label}: solved at minibatch"] = _solving(c)
-            verdict, times = _later(c, later, at_most=factor)
-            numbers[f"{later.curve.network.label} over {c.curve.network.label}"] = times
-            verdicts.append(verdict)
-        return both(*verdicts), numbers
+    def one(c: CurveRuns, later: CurveRuns) -> Decision:
+        verdict, times = _later(c, later, at_most=factor)
+        solving = {f"{_label(each)}: solved at minibatch": _solving(each) for each in (later, c)}
+        return verdict, solving | {f"{_label(later)} over {_label(c)}": times}
 
-    return decide
+    return Criterion(
+        _on("copy", (*first, second)),
+        lambda found: _each(one(found["copy", name], found["copy", second]) for name in first),
+    )
 
 
-def copies_alike(found: Found) -> tuple[bool | None, Numbers]:
+def _copies_alike(found: Found) -> Decision:
     """Whether 4 and 8 copies need as long as 1 for the copy task; not to be told if the seeds of 1 differ as much."""
     curves = {copies: found["copy", f"associative-lstm-{copies}"] for copies in (1, 4, 8)}
     times = {copies: _times(c) for copies, c in curves.items()}
     numbers: Numbers = {
-        f"{copies_in_words(copies)}: solved at minibatch": _solving(c) for copies, c in curves.items()
+        f"{counted(copies, 'copy', 'copies')}: solved at minibatch": _solving(c)
+        for copies, c in curves.items()
     }
     for copies in (4, 8):
         numbers |= _times_as_long(curves[1], curves[copies])
-    if not np.isfinite([t for ts in times.values() for t in ts]).all():
-        return None, numbers
     one = np.mean(times[1])
-    if max(abs(t / one - 1) for t in times[1]) > 0.25:
+    solved = np.isfinite([t for ts in times.values() for t in ts]).all()
+    if not solved or max(abs(t / one - 1) for t in times[1]) > 0.25:
         return None, numbers
     return bool(all(abs(np.mean(times[copies]) / one - 1) <= 0.25 for copies in (4, 8))), numbers
 
 
-def slowdown(networks: Sequence[str], *, at_least: float = 0.0, at_most: float = np.inf) -> Decide:
+COPIES_ALIKE = Criterion(_on("copy", ASSOCIATIVE), _copies_alike)
+
+
+def slowdown(networks: Sequence[str], *, at_least: float = 0.0, at_most: float = np.inf) -> Criterion:
     """The minibatches to solve the copy task with variable over those with fixed length, of every network."""
 
-    def decide(found: Found) -> tuple[bool | None, Numbers]:
-        verdicts: list[bool | None] = []
-        numbers: Numbers = {}
-        for name in networks:
-            fixed, variable = found["copy", name], found["copy-variable", name]
-            label = fixed.curve.network.label
-            numbers[f"{label}: fixed, solved at minibatch"] = _solving(fixed)
-            numbers[f"{label}: variable, solved at minibatch"] = _solving(variable)
-            verdict, numbers[f"{label}: times as long"] = _later(fixed, variable, at_least, at_most)
-            verdicts.append(verdict)
-        return both(*verdicts), numbers
+    def one(fixed: CurveRuns, variable: CurveRuns) -> Decision:
+        verdict, times = _later(fixed, variable, at_least, at_most)
+        return verdict, {
+            f"{_label(fixed)}: fixed, solved at minibatch": _solving(fixed),
+            f"{_label(fixed)}: variable, solved at minibatch": _solving(variable),
+            f"{_label(fixed)}: times as long": times,
+        }
 
-    return decide
+    return Criterion(
+        [(task, name) for name in networks for task in ("copy", "copy-variable")],
+        lambda found: _each(one(found["copy", n], found["copy-variable", n]) for n in networks),
+    )
 
 
-def steadier(task: str) -> Decide:
+def steadier(task: str) -> Criterion:
     """Whether the Associative LSTM's curve is less rough than the NTM's; undecided unless both have learned."""
 
-    def decide(found: Found) -> tuple[bool | None, Numbers]:
+    def decide(found: Found) -> Decision:
         curves = [found[task, name] for name in STEADY]
         until = _until(*curves)
         ours, ntm = ([measures.roughness(run, until) for run in c.runs] for c in curves)
@@ -250,36 +270,35 @@ def steadier(task: str) -> Decide:
             return None, numbers | {"reason": "one of them has not halved its cost"}
         return beats(ours, ntm), numbers
 
-    return decide
+    return Criterion(_on(task, STEADY), decide)
 
 
 GAPS = {"xml": "associative-lstm-4", "assignment": "associative-lstm-4", "arithmetic": "associative-lstm-1"}
 
 
-def gap(task: str, *lstms: str) -> Decide:
+def gap(task: str, *lstms: str) -> Criterion:
     """On an online task all the tuned LSTMs stay behind; how far, and which were still getting better.
 
     A network whose sweep was shorter than its curve is judged by the whole run that ends lowest, whatever its rate.
     """
 
-    def decide(found: Found) -> tuple[bool | None, Numbers]:
-        verdicts: list[bool | None] = []
-        numbers: Numbers = {}
-        for lstm in lstms:
-            first, second = found[task, GAPS[task]], found[task, lstm]
-            until = _until(first, second)
-            runs = second.runs
-            if second.curve.sweep_steps < until:
-                runs = [min(second.sweep.values(), key=lambda run: final_cost(run, until))]
-            a, b = ([final_cost(run, until) for run in seeds] for seeds in (first.runs, runs))
-            verdicts.append(beats(a, b))
-            for c, seeds in ((first, first.runs), (second, runs)):
-                text = f"{_final(seeds, until)} at rate {seeds[0].config.learning_rate:g}"
-                numbers[c.curve.network.label] = text
-            numbers[f"{second.curve.network.label} over the Associative LSTM"] = _ratio(a, b)
-        return both(*verdicts), numbers
+    def one(first: CurveRuns, second: CurveRuns) -> Decision:
+        until = _until(first, second)
+        runs = second.runs
+        if second.curve.sweep_steps < until:
+            runs = [min(second.sweep.values(), key=lambda run: final_cost(run, until))]
+        a, b = ([final_cost(run, until) for run in seeds] for seeds in (first.runs, runs))
+        numbers: Numbers = {
+            _label(c): f"{_final(seeds, until)} at rate {seeds[0].config.learning_rate:g}"
+            for c, seeds in ((first, first.runs), (second, runs))
+        }
+        return beats(a, b), numbers | {f"{_label(second)} over the Associative LSTM": _ratio(a, b)}
 
-    return decide
+    return Criterion(
+        _on(task, (GAPS[task], *lstms)),
+        lambda found: _each(one(found[task, GAPS[task]], found[task, lstm]) for lstm in lstms),
+        by_sweeps=True,
+    )
 
 
 Case = tuple[str, int]
@@ -289,28 +308,30 @@ def _start_costs(found: Found) -> dict[Case, dict[str, list[float]]]:
     """For every task and number of copies, by the words for the start: the cost of every seed from the beginning."""
     costs = {}
     for task, copies in itertools.product(START_TASKS, START_COPIES):
-        curves = {text: found[task, f"associative-lstm-{copies}{suffix}"] for suffix, text, _ in STARTS}
+        named = zip(STARTS, start_curves(task, copies), strict=True)
+        curves = {text: found[task, planned.network.name] for (_, text, _), planned in named}
         until = _until(*curves.values())
         costs[task, copies] = {text: _costs(c, until, whole_cost) for text, c in curves.items()}
     return costs
 
 
-def start_decides(found: Found) -> tuple[bool | None, Numbers]:
+def _start_decides(found: Found) -> Decision:
     """Whether in every case the worst start costs a quarter more than the best, in every seed."""
-    verdicts: list[bool | None] = []
-    numbers: Numbers = {}
-    for (task, copies), costs in _start_costs(found).items():
+
+    def one(task: str, copies: int, costs: Mapping[str, list[float]]) -> Decision:
         ranked = sorted(costs, key=lambda text: float(np.mean(costs[text])))
         best, worst = costs[ranked[0]], costs[ranked[-1]]
-        verdicts.append(beats(best, worst, 1.25))
-        case = f"{task}, {copies_in_words(copies)}"
-        numbers[f"{case}: best"] = f"{ranked[0]}, {spread(best, 'diverged')}"
-        numbers[f"{case}: worst"] = f"{ranked[-1]}, {spread(worst, 'diverged')}"
-        numbers[f"{case}: worst over best"] = _ratio(best, worst)
-    return both(*verdicts), numbers
+        case = f"{task}, {counted(copies, 'copy', 'copies')}"
+        return beats(best, worst, 1.25), {
+            f"{case}: best": f"{ranked[0]}, {spread(best, 'diverged')}",
+            f"{case}: worst": f"{ranked[-1]}, {spread(worst, 'diverged')}",
+            f"{case}: worst over best": _ratio(best, worst),
+        }
+
+    return _each(one(*case, costs) for case, costs in _start_costs(found).items())
 
 
-def one_start_serves(found: Found) -> tuple[bool | None, Numbers]:
+def _one_start_serves(found: Found) -> Decision:
     """Whether one start is at most a quarter above the best everywhere; and which is best where."""
     costs = _start_costs(found)
     mean = {case: {text: float(np.mean(v)) for text, v in starts.items()} for case, starts in costs.items()}
@@ -330,3 +351,12 @@ def one_start_serves(found: Found) -> tuple[bool | None, Numbers]:
         numbers[f"best for {task}"] = min(product, key=product.__getitem__)
     numbers["best for all"] = min(worst, key=worst.__getitem__)
     return min(worst.values()) <= 1.25, numbers
+
+
+_STARTS = [
+    (planned.task, planned.network.name)
+    for task, copies in itertools.product(START_TASKS, START_COPIES)
+    for planned in start_curves(task, copies)
+]
+START_DECIDES = Criterion(_STARTS, _start_decides)
+ONE_START_SERVES = Criterion(_STARTS, _one_start_serves)

@@ -1,8 +1,7 @@
 """How figures look: colours that the colour-blind can tell apart, and letters that can be read in a README."""
 
-import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 from torch import Tensor
 
-from associative_lstm.lab.colours import CYCLE
+from associative_lstm.lab.draw.colours import CYCLE
 from associative_lstm.lab.files import write_atomically
 
 STYLE: Any = {
@@ -55,29 +54,6 @@ def save_figure(figure: Figure, path: Path, *, colours: int | None = None) -> Pa
     return path
 
 
-def save_table(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
-    """Write rows as CSV, floats with six digits."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()})
-    write_atomically(path, text.getvalue().encode())
-    return path
-
-
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table in Markdown.
-
-    >>> print(markdown_table(["network", "N_h"], [["LSTM", 128]]))
-    | network | N_h |
-    | --- | --- |
-    | LSTM | 128 |
-    """
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
-
-
 def contact_sheet(pixels: Tensor, per_line: int, gap: int = 4) -> np.ndarray:
     """Images side by side on white: ``(count, 3, side, side)`` with values in [0, 1] to ``(height, width, 3)``."""
     side = pixels.shape[-1] + gap
@@ -95,7 +71,8 @@ def picture_table(
     """A row of pictures per entry, each ``(3, side, side)`` with a line of text below, under optional headers."""
     side, gap, text = 110, 10, 26
     width = max(map(len, rows.values())) * (side + gap) - gap
-    axes.set(xlim=(0, width), ylim=(len(rows) * (side + text), -text if header else 0), aspect="equal")
+    limits = (len(rows) * (side + text), -text if header else 0)
+    axes.set(xlim=(0, width), ylim=limits, aspect="equal")
     axes.set_axis_off()
     for r, (label, pictures) in enumerate(rows.items()):
         top = r * (side + text)
@@ -107,6 +84,4 @@ def picture_table(
             axes.text(left + side / 2, top + side + 4, caption, ha="center", va="top", fontsize=10)
     for c, title in enumerate(header):
         axes.text(c * (side + gap) + side / 2, -5, title, ha="center", va="bottom", fontsize=11)
-    axes.set(
-        xlim=(0, width), ylim=(len(rows) * (side + text), -text if header else 0)
-    )  # imshow has changed them
+    axes.set(xlim=(0, width), ylim=limits)  # imshow has changed them

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from associative_lstm.lab.colours import CYCLE
 from associative_lstm.lab.config import Config
+from associative_lstm.lab.draw.colours import CYCLE
 from associative_lstm.lab.files import RunError, write_atomically
 from associative_lstm.lab.runlog import read_config, read_log
 from associative_lstm.lab.tasks import TASKS

@@ -8,10 +8,19 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from associative_lstm.functional import random_key
-from associative_lstm.lab.experiments.claims import Outcome, judge, write_claims
-from associative_lstm.lab.experiments.drawing import contact_sheet, save_figure, save_table, style
-from associative_lstm.lab.images import SIZE, Photographs, load_photographs, to_pixels, to_vectors
+from associative_lstm.lab.draw.pictures import contact_sheet, save_figure, style
+from associative_lstm.lab.draw.tables import save_table
+from associative_lstm.lab.experiments.claims import judge, write_claims
+from associative_lstm.lab.experiments.experiment import Advance, Measurement, Outcome
+from associative_lstm.lab.experiments.memory.photographs import (
+    SIZE,
+    Photographs,
+    load_photographs,
+    to_pixels,
+    to_vectors,
+)
 from associative_lstm.lab.threads import one_thread_each
+from associative_lstm.lab.words import counted
 from associative_lstm.memory import HolographicMemory, expected_error
 
 COPIES = (1, 4, 20)
@@ -25,6 +34,7 @@ def run(
     count: int = 20,
     seed: int = 0,
     warn: Callable[[str], None] = print,
+    advance: Advance = lambda: None,
 ) -> Outcome:
     """Store ``count`` photographs under random unit keys and draw what 1, 4 and 20 copies give back.
 
@@ -46,10 +56,11 @@ def run(
         f"every image has a smaller error from {COPIES[1]} copies than from {COPIES[0]}, and from {COPIES[2]} than "
         f"from {COPIES[1]}",
         bool(((most < some) & (some < fewest)).all()),
-        **{f"mean squared error, {c} {_copies(c)}": errors[c].mean().item() for c in COPIES},
-        **{f"expected error, {c} {_copies(c)}": predicted[c] for c in COPIES},
+        **{f"mean squared error, {_copies(c)}": errors[c].mean().item() for c in COPIES},
+        **{f"expected error, {_copies(c)}": predicted[c] for c in COPIES},
     )
 
+    advance()
     out.mkdir(parents=True, exist_ok=True)
     table = [
         {"image": name, **{f"mse_{copies}_copies": errors[copies][k].item() for copies in COPIES}}
@@ -72,7 +83,7 @@ def draw(photographs: Photographs, retrieved: dict[int, Tensor], errors: dict[in
     count = len(photographs.names)
     lines = -(-count // per_line)
     sheets = [("original", photographs.pixels)] + [
-        (f"{copies} {_copies(copies)}\nmse {errors[copies].mean():.2g}", to_pixels(read))
+        (f"{_copies(copies)}\nmse {errors[copies].mean():.2g}", to_pixels(read))
         for copies, read in retrieved.items()
     ]
     with style():
@@ -93,4 +104,13 @@ def draw(photographs: Photographs, retrieved: dict[int, Tensor], errors: dict[in
 
 
 def _copies(n: int) -> str:
-    return "copy" if n == 1 else "copies"
+    return counted(n, "copy", "copies")
+
+
+FIG1 = Measurement(
+    "fig1",
+    "Figure 1: images in a memory",
+    "Photographs stored in one memory under random keys, and read back from 1, 4 and 20 copies.",
+    run,
+    pictures=[("fig1.png", "Originals, and below them what 1, 4 and 20 copies give back: ever less noise")],
+)

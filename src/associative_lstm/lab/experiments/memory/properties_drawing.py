@@ -1,26 +1,32 @@
-"""The pictures of `associative_lstm.lab.experiments.properties`."""
+"""The pictures of `associative_lstm.lab.experiments.memory.properties`."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 from torch import Tensor
 
-from associative_lstm.lab.colours import BLACK, CYCLE
-from associative_lstm.lab.experiments.drawing import picture_table, style
-from associative_lstm.lab.images import SIDE, to_pixels
-
-if TYPE_CHECKING:
-    from associative_lstm.lab.experiments.properties import Measured
+from associative_lstm.lab.draw.colours import BLACK, CYCLE
+from associative_lstm.lab.draw.pictures import picture_table, style
+from associative_lstm.lab.experiments.memory.photographs import SIDE, to_pixels
+from associative_lstm.lab.words import counted
 
 COLOUR = dict(zip((1, 4, 20, 100), CYCLE, strict=False))
 MARKER = dict(zip((1, 4, 20, 100), "osD^", strict=True))
 
 Pictures = list[tuple[Tensor, str]]
+Rows = list[dict[str, Any]]
 
 
-def draw_copies(measured: "Measured", originals: Tensor) -> Figure:
+class Measured(NamedTuple):
+    """What was measured of a property: rows of numbers, and the images of some of them, by the same labels."""
+
+    rows: Rows
+    pictures: dict[Any, Tensor]
+
+
+def draw_copies(measured: Measured, originals: Tensor) -> Figure:
     """Errors stage by stage, and below each stage what an image of each group looks like."""
     rows = measured.rows
     stages = list(dict.fromkeys(row["stage"] for row in rows))
@@ -55,7 +61,7 @@ def draw_copies(measured: "Measured", originals: Tensor) -> Figure:
     return figure
 
 
-def _through_stages(measured: "Measured", stages: list[str], which: str, original: Tensor) -> Pictures:
+def _through_stages(measured: Measured, stages: list[str], which: str, original: Tensor) -> Pictures:
     group, _, all_copies = which.partition(", ")
     pictures = [(original, "original")]
     for stage in stages:
@@ -68,7 +74,7 @@ def _through_stages(measured: "Measured", stages: list[str], which: str, origina
     return pictures
 
 
-def draw_partial_keys(measured: "Measured", originals: Tensor) -> Figure:
+def draw_partial_keys(measured: Measured, originals: Tensor) -> Figure:
     """Error against the known fraction of the key, and a value recovered from less and less of its key."""
     rows = measured.rows
     with style():
@@ -97,7 +103,7 @@ def draw_partial_keys(measured: "Measured", originals: Tensor) -> Figure:
     return figure
 
 
-def draw_items(measured: "Measured", originals: Tensor) -> Figure:
+def draw_items(measured: Measured, originals: Tensor) -> Figure:
     """Error against the number of items, far beyond the number of copies."""
     rows = measured.rows
     counts = sorted({row["items"] for row in rows})
@@ -126,7 +132,7 @@ def draw_items(measured: "Measured", originals: Tensor) -> Figure:
     return figure
 
 
-def draw_bindings(measured: "Measured", originals: Tensor) -> Figure:
+def draw_bindings(measured: Measured, originals: Tensor) -> Figure:
     """One image out of several, by each way to bind and to read."""
     rows = measured.rows
     counts = sorted({row["items"] for row in rows})
@@ -154,13 +160,11 @@ def draw_bindings(measured: "Measured", originals: Tensor) -> Figure:
     return figure
 
 
-def _lines(axes: Axes, rows: list[dict[str, Any]], x: str, copies: int) -> None:
-    at = [row[x] for row in rows]
-    label = f"{copies} {'copy' if copies == 1 else 'copies'}"
-    axes.plot(at, [row["expected"] for row in rows], color=COLOUR[copies], linewidth=1.3)
-    axes.plot(
-        at, [row["mse"] for row in rows], MARKER[copies], color=COLOUR[copies], markersize=5.5, label=label
-    )
+def _lines(axes: Axes, rows: Rows, x: str, copies: int) -> None:
+    at, colour = [row[x] for row in rows], COLOUR[copies]
+    axes.plot(at, [row["expected"] for row in rows], color=colour, linewidth=1.3)
+    measured, label = [row["mse"] for row in rows], counted(copies, "copy", "copies")
+    axes.plot(at, measured, MARKER[copies], color=colour, markersize=5.5, label=label)
 
 
 def _title(figure: Figure, text: str) -> None:
@@ -168,7 +172,7 @@ def _title(figure: Figure, text: str) -> None:
 
 
 def _images(n: int) -> str:
-    return "1 image" if n == 1 else f"{n} images"
+    return counted(n, "image")
 
 
 def _mse(row: dict[str, Any]) -> str:

@@ -8,25 +8,16 @@ import torch
 from torch import Tensor
 
 from associative_lstm.functional import random_key
-from associative_lstm.lab.experiments import properties_drawing as drawing
-from associative_lstm.lab.experiments.binding import BINDINGS, retrieve
-from associative_lstm.lab.experiments.claims import Claim, Outcome, judge, write_claims
-from associative_lstm.lab.experiments.drawing import save_figure, save_table
-from associative_lstm.lab.images import load_photographs, to_vectors
+from associative_lstm.lab.draw.pictures import save_figure
+from associative_lstm.lab.draw.tables import save_table
+from associative_lstm.lab.experiments.claims import Claim, judge, write_claims
+from associative_lstm.lab.experiments.experiment import Advance, Measurement, Outcome
+from associative_lstm.lab.experiments.memory import properties_drawing as drawing
+from associative_lstm.lab.experiments.memory.bindings import BINDINGS, retrieve
+from associative_lstm.lab.experiments.memory.photographs import load_photographs, to_vectors
+from associative_lstm.lab.experiments.memory.properties_drawing import Measured, Rows
 from associative_lstm.lab.threads import one_thread_each
 from associative_lstm.memory import HolographicMemory, expected_error
-
-STEPS = 4
-"""How many times a run calls ``advance``."""
-
-Rows = list[dict[str, Any]]
-
-
-class Measured(NamedTuple):
-    """Rows of numbers, and the images that go with some of them, by the same labels."""
-
-    rows: Rows
-    pictures: dict[Any, Tensor]
 
 
 class Scale(NamedTuple):
@@ -49,7 +40,7 @@ def run(
     scale: Scale = FULL,
     seed: int = 0,
     warn: Callable[[str], None] = print,
-    advance: Callable[[], None] = lambda: None,
+    advance: Advance = lambda: None,
 ) -> Outcome:
     """Measure and draw the properties: one picture and one table each, and the verdicts."""
     photographs = load_photographs(scale.images, images, seed=seed, warn=warn)
@@ -301,3 +292,18 @@ def judge_bindings(rows: Rows) -> list[Claim]:
             gaussian_keys_inverse=inverse,
         )
     ]
+
+
+PROPERTIES = Measurement(
+    "properties",
+    "Properties of the memory",
+    "Copies added and removed while in use, partly known keys, more items than copies, other ways to bind.",
+    run,
+    4,
+    pictures=[
+        ("copies.png", "Images read back before and after the number of copies changes"),
+        ("partial_keys.png", "How much of a value comes back when part of its key is known"),
+        ("items.png", "Error against the number of items, for several numbers of copies"),
+        ("binding.png", "Error of other ways to bind keys and values"),
+    ],
+)

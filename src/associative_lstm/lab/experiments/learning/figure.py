@@ -1,0 +1,162 @@
+"""A figure of learning curves: its runs; then, from their logs, its pictures, its table and its claims."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from associative_lstm.lab.draw.pictures import save_figure
+from associative_lstm.lab.draw.tables import save_table
+from associative_lstm.lab.experiments.claims import Claim, judge, write_claims
+from associative_lstm.lab.experiments.experiment import Experiment, Outcome
+from associative_lstm.lab.experiments.learning.criteria import Criterion
+from associative_lstm.lab.experiments.learning.curves import Curve, curve, smoke
+from associative_lstm.lab.experiments.learning.drawing import draw_figure, draw_sweep
+from associative_lstm.lab.experiments.learning.measures import final_cost, solved_at, whole_cost
+from associative_lstm.lab.experiments.learning.runs import SHARE, CurveRuns, Logs, make_runs
+from associative_lstm.lab.grid import Execute, Show
+
+
+@dataclass(frozen=True)
+class OpenClaim:
+    """A claim before it is judged: what it says, and what would show it, in words."""
+
+    key: str
+    sentence: str
+    criterion: str
+
+    def judge(self, logs: Logs) -> Claim:
+        """The claim with its verdict, from what there is of the runs."""
+        raise NotImplementedError
+
+    @property
+    def needed(self) -> list[Curve]:
+        """The curves that it looks at besides those of its figure."""
+        return []
+
+
+@dataclass(frozen=True)
+class LearningClaim(OpenClaim):
+    """A claim about finished curves."""
+
+    judged_by: Criterion
+
+    @property
+    def needed(self) -> list[Curve]:
+        """The curves that it looks at."""
+        return [curve(*need) for need in self.judged_by.needs]
+
+    def judge(self, logs: Logs) -> Claim:
+        """The claim with its verdict; undecided while runs are missing."""
+        found = {need: logs.curve(curve(*need)) for need in self.judged_by.needs}
+        missing = [f"{task}/{network}" for (task, network), c in found.items() if not c.finished]
+        hopeless = [f"{task}/{network}" for (task, network), c in found.items() if c.always_diverged]
+        if hopeless:
+            claim = judge(self.sentence, self.criterion, None, diverged_with_every_rate=", ".join(hopeless))
+        elif missing:
+            claim = judge(self.sentence, self.criterion, None, not_yet_run=", ".join(missing))
+        else:
+            verdict, numbers = self.judged_by.decide(found)
+            claim = judge(self.sentence, self.criterion, verdict, **numbers)
+        behind = [run for c in found.values() for run in c.runs]
+        if self.judged_by.by_sweeps:
+            behind += [run for c in found.values() for run in c.sweep.values()]
+        folders = dict.fromkeys(logs.name(run.folder) for run in behind)
+        return dataclasses.replace(claim, key=self.key, runs=tuple(folders))
+
+
+class Panel(NamedTuple):
+    """One picture: the beginning of its file's name, its title, and its curves in the order of the legend.
+
+    ``labels`` are shorter names for them on a page, where the networks' own say the same again and again.
+    """
+
+    stem: str
+    title: str
+    curves: Sequence[Curve]
+    labels: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class LearningFigure(Experiment):
+    """An experiment that is read from the logs of runs, which are made first if they are missing.
+
+    ``in_all``: whether `alstm reproduce all` makes it.
+    """
+
+    panels: Sequence[Panel]
+    claims: Sequence[OpenClaim]
+    in_all: bool = True
+
+    @property
+    def needed(self) -> list[Curve]:
+        """The curves of its panels, and those that its claims look at besides."""
+        shown = [c for panel in self.panels for c in panel.curves]
+        return [*shown, *(c for claim in self.claims for c in claim.needed)]
+
+    def recorded(self, folder: Path) -> "LearningFigure":
+        """The figure as it was when it was drawn into ``folder``: on which text, where there are several."""
+        return self
+
+    def draw(self, out: Path, logs: Logs, **about: object) -> Outcome:
+        """Pictures, table and verdicts from what there is of the runs; ``about`` goes with the verdicts."""
+        out.mkdir(parents=True, exist_ok=True)
+        written: list[Path] = []
+        rows: list[dict[str, object]] = []
+        for stem, title, planned, _ in self.panels:
+            curves = [logs.curve(c) for c in planned]
+            written.append(save_figure(draw_figure(title, curves), out / f"{stem}.png"))
+            written.append(save_figure(draw_sweep(title, curves), out / f"{stem}-sweep.png"))
+            rows += _rows(curves)
+        written.append(save_table(out / f"{self.name}.csv", rows or [{"runs": "none yet"}]))
+        claims = [claim.judge(logs) for claim in self.claims]
+        written.append(write_claims(out / "claims.json", claims, runs=str(logs.folder), **about))
+        return Outcome(written, claims)
+
+
+def preparation(*, seed: int = 0, quick: bool = False) -> Callable[[Curve], Curve]:
+    """What is done to every curve before it is run or read: other seeds from ``seed`` on, or tiny networks."""
+
+    def prepare(planned: Curve) -> Curve:
+        chosen = smoke(planned) if quick else planned
+        return dataclasses.replace(chosen, seeds=tuple(seed + s for s in chosen.seeds))
+
+    return prepare
+
+
+def make(
+    figures: Iterable[LearningFigure], logs: Logs, execute: Execute, show: Show | None = None
+) -> Sequence[str]:
+    """Make what is missing of the runs of the figures and of their claims; why any could not be made."""
+    return make_runs(
+        logs.folder, [logs.prepare(c) for figure in figures for c in figure.needed], execute, show
+    )
+
+
+def _rows(curves: Sequence[CurveRuns]) -> list[dict[str, object]]:
+    """Every run of the curves in a line: the sweep's, then the seeds'."""
+    rows: list[dict[str, object]] = []
+    for c in curves:
+        for run in (*c.sweep.values(), *c.runs[1:]):
+            ours = run in c.runs
+            until = c.curve.steps if ours else c.curve.sweep_steps
+            rows.append(
+                {
+                    "task": c.curve.task,
+                    "network": c.curve.network.name,
+                    "rate": run.config.learning_rate,
+                    "seed": run.config.seed,
+                    "steps": run.steps,
+                    "best_rate": ours,
+                    "sweep_cost": run.last(SHARE, until=c.curve.sweep_steps),
+                    "final_cost": final_cost(run, until),
+                    "whole_cost": whole_cost(run, until),
+                    "solved_at": solved_at(run),
+                    "seconds": float(np.max(run.seconds, initial=0.0)),
+                    "diverged": run.diverged is not None,
+                }
+            )
+    return rows

@@ -1,0 +1,437 @@
+"""Figure 10: the cost on Wikipedia's test text while networks of three layers are trained on the rest of it.
+
+As everywhere, learning rates are compared by a short sweep, the same for every network
+(:mod:`~associative_lstm.lab.experiments.learning.runs`). Here the two best make the pass, and the better one
+is judged, by its cost on the test text.
+"""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from associative_lstm.lab.config import PRESETS, task_of
+from associative_lstm.lab.draw.pictures import save_figure, style
+from associative_lstm.lab.draw.tables import markdown_table, save_table
+from associative_lstm.lab.evaluation import load_trained, write_text
+from associative_lstm.lab.experiments.claims import Claim, judge, write_claims
+from associative_lstm.lab.experiments.experiment import Outcome
+from associative_lstm.lab.experiments.learning.curves import RATES, Curve, Network
+from associative_lstm.lab.experiments.learning.drawing import look_of
+from associative_lstm.lab.experiments.learning.figure import LearningFigure, OpenClaim, Panel
+from associative_lstm.lab.experiments.learning.runs import SHARE, CurveRuns, Logs, Run, means
+from associative_lstm.lab.files import RunError, write_atomically
+from associative_lstm.lab.model import build_model, count_parameters
+from associative_lstm.lab.packed import runs_below
+from associative_lstm.lab.runlog import read_config
+from associative_lstm.lab.tasks import Wikipedia
+from associative_lstm.lab.words import counted, printable
+
+SWEEP_STEPS, CLOSE, DOUBLINGS = 4000, 1.2, 2
+"""A sweep is short beside a pass, and the LSTM's begins with a plateau that ends after 500 to 3,000 minibatches,
+whatever the rate is worth later: so rates within 20 % of the best, not 2 %, go on to 8,000 minibatches, and then to
+16,000, before one is chosen."""
+
+PASS = 96_000
+"""The minibatches in which the 96 million characters that enwik8 has for training are read once."""
+
+TESTS_PER_PASS = 6
+
+COMPARABLE = 0.05
+"""Bits per character by which a network may be worse than another and still be called comparable: about what 3 % of
+the cost is. Fixed before the runs."""
+
+NETWORKS = (
+    Network("lstm-3x256", "LSTM, 3 x 256", PRESETS["wikipedia-lstm"]),
+    *(
+        Network(
+            f"associative-lstm-3x256-{copies}",
+            f"Associative LSTM, 3 x 256, {counted(copies, 'copy', 'copies')}",
+            PRESETS[f"wikipedia-associative-lstm-{copies}"],
+        )
+        for copies in (1, 4)
+    ),
+)
+
+PROMPT = "'''"
+"""What the samples go on from: it opens bold type, and with it most articles."""
+
+PUBLISHED = (
+    ("LSTM, 7 layers of 700", "Graves 2013, arXiv:1308.0850", 1.67),
+    ("Recurrent highway network, 46 million parameters", "Zilly et al. 2016, arXiv:1607.03474", 1.27),
+    ("Multiplicative LSTM, 46 million parameters", "Krause et al. 2016, arXiv:1609.07959", 1.24),
+    ("LSTM, 3 layers, regularised, 47 million parameters", "Merity et al. 2018, arXiv:1803.08240", 1.23),
+    ("Transformer-XL, 24 layers, 277 million parameters", "Dai et al. 2019, arXiv:1901.02860", 0.99),
+)
+"""What others report for enwik8, bits per character. Quoted from the papers named, not measured."""
+
+_SMOKE_TEXT = "".join(
+    f"<page>\n  <title>Page {k}</title>\n  <text>The number {k} follows {k - 1}.</text>\n</page>\n"
+    for k in range(1, 25)
+)
+_SMOKE = {"hidden_size": 8, "window": 10, "log_every": 1, "checkpoint_every": 5}
+
+
+def test_every(whole: int) -> int:
+    """The minibatches from one test to the next, of a pass with so many."""
+    return max(whole // TESTS_PER_PASS, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Passes:
+    """The passes that a network makes with its two best rates, of ``whole`` minibatches each."""
+
+    found: CurveRuns
+    whole: int
+
+    @property
+    def label(self) -> str:
+        """What a reader calls the network."""
+        return self.found.curve.network.label
+
+    @property
+    def runs(self) -> list[Run]:
+        """The passes, as far as they have come."""
+        chosen = (self.found.rate, self.found.runner_up)
+        return [self.found.sweep[rate] for rate in chosen if rate is not None]
+
+    def test_cost(self, run: Run | None) -> float | None:
+        """The cost on the test text at the end of the pass (at the last test in it), if it has been measured."""
+        if run is None or run.steps < self.whole:
+            return None
+        return run.tests.get(self.whole - self.whole % test_every(self.whole))
+
+    @property
+    def best(self) -> tuple[float, Run] | None:
+        """The pass that ends lower on the test text, and its cost there."""
+        made = [(cost, run) for run in self.runs if (cost := self.test_cost(run)) is not None]
+        return min(made, key=lambda pair: pair[0], default=None)
+
+    @property
+    def shown(self) -> Run | None:
+        """The run that stands for the network: its best pass or, before there is one, that which goes on."""
+        if self.best:
+            return self.best[1]
+        return min(self.runs, key=lambda run: run.diverged is not None, default=None)
+
+    @property
+    def awaited(self) -> list[Run]:
+        """The passes that are not over yet."""
+        return [run for run in self.runs if not run.diverged and self.test_cost(run) is None]
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the network diverged with every rate, or later with both of the best."""
+        return self.found.always_diverged or (bool(self.runs) and all(run.diverged for run in self.runs))
+
+    def thinned(self, run: Run) -> tuple[np.ndarray, np.ndarray]:
+        """The cost of training in means over hundredths of the curve, each at its last step."""
+        width = max(self.found.curve.steps // 100, 1)
+        starts = np.flatnonzero(np.diff((run.step - 1) // width, prepend=-1))
+        return run.step[np.append(starts[1:], len(run.step)) - 1], means(run.cost, starts)
+
+
+def _unfinished(passes: Iterable[Passes]) -> list[str]:
+    """The passes that are not over yet, in words."""
+    return [
+        f"{p.label} at rate {run.config.learning_rate:g} ({run.steps:,} of {p.whole:,} minibatches)"
+        for p in passes
+        for run in p.awaited
+    ]
+
+
+@dataclass(frozen=True)
+class ComparableClaim(OpenClaim):
+    """That a network is not much worse than another after a pass: judged when both have made one."""
+
+    curves: Sequence[Curve]
+    whole: int
+
+    def judge(self, logs: Logs) -> Claim:
+        """The claim with its verdict; undecided while a network has no pass."""
+        lstm, ours = (Passes(logs.curve(c), self.whole) for c in self.curves)
+        numbers: dict[str, float | str] = {}
+        verdict = None
+        if lstm.best is None or ours.best is None:
+            missing = [p for p in (lstm, ours) if p.best is None]
+            for what, which in ("diverged", True), ("not_yet_run", False):
+                if names := [p.found.curve.network.name for p in missing if p.diverged == which]:
+                    numbers[what] = ", ".join(names)
+        else:
+            for network, (cost, run) in ("LSTM", lstm.best), ("Associative LSTM", ours.best):
+                numbers[f"{network} at rate {run.config.learning_rate:g}"] = cost
+            difference = ours.best[0] - lstm.best[0]
+            numbers["difference"] = difference
+            verdict = difference <= COMPARABLE
+            if awaited := ", ".join(_unfinished((lstm, ours))):
+                numbers["not judged, because not whole:"] = awaited
+        claim = judge(self.sentence, self.criterion, verdict, **numbers)
+        behind = tuple(logs.name(p.shown.folder) for p in (lstm, ours) if p.shown is not None)
+        return dataclasses.replace(claim, key=self.key, runs=behind)
+
+
+@dataclass(frozen=True)
+class WikipediaFigure(LearningFigure):
+    """The figure: ``whole`` minibatches are a pass, and ``chosen`` are the networks to be trained, all if empty."""
+
+    whole: int = PASS
+    chosen: Sequence[str] = ()
+
+    @property
+    def needed(self) -> list[Curve]:
+        """The curves of the chosen networks."""
+        return [c for c in self.panels[0].curves if not self.chosen or c.network.name in self.chosen]
+
+    def recorded(self, folder: Path) -> LearningFigure:
+        """The figure with passes of the length that its verdicts have."""
+        try:
+            about = json.loads((folder / "claims.json").read_text(encoding="utf-8"))["about"]
+            return figure_10(whole=int(about["minibatches_of_a_pass"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return self
+
+    def refuse_other_texts(self, runs: Path) -> None:
+        """Runs on different texts cannot be compared, and would overwrite each other's figure."""
+        for curve in self.panels[0].curves:
+            asked = curve.network.values.get("data")
+            its = runs / curve.task / curve.network.name
+            for folder in (run for run in runs_below(runs) if run.parent == its):
+                if (found := read_config(folder).data) != asked:
+                    texts = f"{found or 'enwik8'}, not on {asked or 'enwik8'}"
+                    raise RunError(f"{folder} is a run on {texts}: choose another --runs and --out")
+
+    def passes(self, logs: Logs) -> list[Passes]:
+        """What there is of the passes of every network."""
+        return [Passes(logs.curve(c), self.whole) for c in self.panels[0].curves]
+
+    def draw(self, out: Path, logs: Logs, **about: object) -> Outcome:
+        """The picture, the data behind it, a page of text, the verdicts, and what each finished network writes."""
+        passes = self.passes(logs)
+        claims = [claim.judge(logs) for claim in self.claims]
+        out.mkdir(parents=True, exist_ok=True)
+        write_atomically(out / self.page, self.text_of_page(passes).encode())
+        rows = [row for p in passes for row in _rows(p)] or [{"runs": "none yet"}]
+        about = {"minibatches_of_a_pass": self.whole, "rates": RATES, "seed": 0}
+        written = [
+            save_figure(_picture(self.title, passes), out / f"{self.name}.png"),
+            save_table(out / f"{self.name}.csv", rows),
+            write_claims(out / "claims.json", claims, **about),
+            out / self.page,
+            *(path for p in passes if (path := _write_sample(out, p)) is not None),
+        ]
+        return Outcome(written, claims)
+
+    def text_of_page(self, passes: Sequence[Passes]) -> str:
+        """What was measured, what others report, and why these networks' costs are higher."""
+        measured = []
+        for p in passes:
+            run, cost = p.shown, p.test_cost(p.shown)
+            config = p.found.curve.config(RATES[0], 0, p.found.curve.steps)
+            parameters = count_parameters(build_model(config, task_of(config, symbols_only=True)))
+            so_far = "0" if run is None else f"{run.steps:,}"
+            rate = "" if run is None else f"{run.config.learning_rate:g}"
+            shown = f"{cost:.3f}" if cost is not None else "diverged" if p.diverged else "not yet"
+            measured.append([p.label, f"{parameters:,}", rate, so_far, shown])
+        table = markdown_table(
+            ["network", "parameters", "learning rate", "minibatches", "after one pass"], measured
+        )
+        notes = []
+        if awaited := _unfinished(passes):
+            notes.append(f"Not judged, because not whole: {'; '.join(awaited)}.")
+        if absent := [p.label for p in passes if not p.found.sweep]:
+            notes.append(f"Not yet run: {'; '.join(absent)}.")
+        others = markdown_table(
+            ["network", "from", "bits per character"], [[n, f, f"{c:.2f}"] for n, f, c in PUBLISHED]
+        )
+        curve = passes[0].found.curve
+        *some, last = [f"{length:,}" for length in _contest_lengths(curve)]
+        lengths, first = f"{', '.join(some)} and {last}", f"{test_every(self.whole):,}"
+        every = curve.config(RATES[0], 0, self.whole).log_every
+        return f"""# {self.title}
+
+Bits per character on the whole test text, the last 4 % of the file, every character predicted once with the state
+carried through. Three layers of 256, minibatches of 10, windows of 100, Adam, no dropout, gradients not clipped, one
+pass ({self.whole:,} minibatches), so that every character of the training text is seen once. One seed.
+
+For every network alike, the learning rates {", ".join(f"{rate:g}" for rate in RATES)} are compared after {some[0]}
+minibatches: if the first or the last of them is best, the next one beyond is tried too; rates within
+{100 * (CLOSE - 1):.0f} % of the best are trained twice as long and compared again, and once more, up to
+{last} minibatches. A pass is made with the best and one with the second best; the network is judged
+by the one that ends lower on the test text.
+
+{table}
+
+{" ".join(notes)}
+
+The cost of training lies below that of the test text, though in the first pass neither has been read before: the ten
+lanes read on in their articles, and the weights follow them.
+
+## The learning rates
+
+Cost of training over the last fifth of {lengths} minibatches, by which the two rates are chosen (in bold);
+cost on the test text after {first} minibatches and after the pass; and the largest mean norm of the
+gradient over {every:,} minibatches, wherever in the run it was.
+
+{rates_table(passes)}
+
+## What others reach on enwik8
+
+Quoted from the papers named, not measured here. Graves splits the file as it is split here; most of the others train
+on the first 90 million characters and test on the last 5.
+
+{others}
+
+The networks of figure 10 are not meant to compete with these. The paper keeps them small to compare two architectures
+in reasonable time: less than two million parameters, where the others have from more than 20 million to 277 million.
+They see the text once, the others several times, most of them with some regularisation. What the figure can show is
+the difference between its curves. Networks with several heads were left out, to have time for whole passes. The texts
+beside this page go on from `{PROMPT}`, drawn at temperature 1 with seed 0.
+"""
+
+
+def figure_10(
+    data: str | None = None,
+    steps: int | None = None,
+    networks: Sequence[str] = (),
+    *,
+    whole: int = PASS,
+    smoke_in: Path | None = None,
+) -> WikipediaFigure:
+    """The figure.
+
+    Args:
+        data: the text, None for enwik8, or for one of which a pass has ``whole`` minibatches.
+        steps: minibatches of every network, None for one pass over the training text.
+        networks: names out of :data:`NETWORKS` whose runs are to be made, all if empty; all are drawn.
+        smoke_in: tiny networks on a text of two thousand characters that is written into this folder, to see that
+            everything works.
+    """
+    if unknown := [name for name in networks if name not in [network.name for network in NETWORKS]]:
+        known = ", ".join(network.name for network in NETWORKS)
+        raise ValueError(f"network must be one of {known}, got {unknown[0]!r}")
+    values: dict[str, Any] = {}
+    if smoke_in is not None:
+        path = smoke_in.resolve() / "text"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, _SMOKE_TEXT.encode())
+        data, values = str(path), dict(_SMOKE)
+    if data is not None:
+        values["data"] = data
+        whole = one_pass(data, values.get("window", 100))
+    length = steps or whole
+    values["test_every"] = test_every(whole)
+    sweep = min(4 if smoke_in else SWEEP_STEPS, length)
+    lstm, *others = curves = [
+        Curve("wikipedia", network, length, sweep, (0,), RATES, CLOSE, DOUBLINGS, with_runner_up=True)
+        for network in (dataclasses.replace(n, values=dict(n.values) | values) for n in NETWORKS)
+    ]
+    claims = [
+        ComparableClaim(
+            key,
+            f"The Associative LSTM with {counted(ours.network.values['copies'], 'copy', 'copies')} performs "
+            "comparably to the LSTM on Wikipedia.",
+            f"after one pass its cost on the test text is at most {COMPARABLE} bits per character above the LSTM's, "
+            "each at the better of the passes made with its two best rates",
+            (lstm, ours),
+            whole,
+        )
+        for key, ours in zip(("10a", "10b"), others, strict=True)
+    ]
+    title, text = "Figure 10: English Wikipedia", "The next character of enwik8, by networks of three layers."
+    panels = [Panel("fig10", title, curves)]
+    return WikipediaFigure(
+        "fig10", title, text, panels, claims, in_all=False, whole=whole, chosen=networks, page="README.md"
+    )
+
+
+def one_pass(data: str, window: int = 100) -> int:
+    """The minibatches in which the training text is read once."""
+    read = Wikipedia.batch_size * window
+    length = Wikipedia(data).length("train")
+    if length < read:
+        raise ValueError(f"data: a minibatch reads {read:,} characters, there are {length:,} to train on")
+    return length // read
+
+
+def _rows(passes: Passes) -> list[dict[str, object]]:
+    """The test costs, and the training costs in means, so that the table stays small."""
+    run = passes.shown
+    if run is None:
+        return []
+    costs = {"train": zip(*passes.thinned(run), strict=True), "test": run.tests.items()}
+    name = passes.found.curve.network.name
+    return [
+        {"network": name, "text": text, "step": int(step), "cost": float(cost)}
+        for text, points in costs.items()
+        for step, cost in points
+    ]
+
+
+def _picture(title: str, passes: Sequence[Passes]) -> Figure:
+    """Test cost (points) and training cost (thin) against the share of the training text that has been read."""
+    with style():
+        figure = Figure((8.5, 5.0), layout="constrained")
+        axes = figure.subplots()
+        lowest, highest = np.inf, 0.0
+        for p in passes:
+            if (run := p.shown) is None:
+                continue
+            step, cost = p.thinned(run)
+            colour, line = look_of(p.found.curve.network)
+            axes.plot(step / p.whole, cost, color=colour, linewidth=0.9, alpha=0.6)
+            x, y = [s / p.whole for s in run.tests], list(run.tests.values())
+            axes.plot(x, y, f"o{line}", color=colour, label=f"{p.label}, rate {run.config.learning_rate:g}")
+            late = [*cost[step > p.whole / 20], *y]
+            lowest, highest = min([lowest, *late]), max([highest, *late])
+        if highest:
+            axes.set_ylim(lowest - 0.05, highest + 0.05)  # the first steps, from 8 bits, would dwarf the rest
+            axes.legend(loc="upper right")
+        axes.set(xlabel="passes over the training text", ylabel="bits per character", xlim=(0, None))
+        figure.suptitle(title, x=0.01, ha="left", fontsize=14)
+        note = "points: the whole test text; thin: training, on text not read before in the first pass"
+        figure.supxlabel(note, x=0.01, ha="left", fontsize=11, color="0.35")
+    return figure
+
+
+def rates_table(passes: Sequence[Passes]) -> str:
+    """The costs of every rate of every sweep, as far as it was trained; those of the passes in bold."""
+    lengths, first_test = _contest_lengths(passes[0].found.curve), test_every(passes[0].whole)
+    rows = []
+    for p in passes:
+        for rate, run in sorted(p.found.sweep.items()):
+            costs = [run.last(SHARE, until=length) for length in lengths]
+            last = p.test_cost(run)
+            costs += [run.tests.get(first_test, np.inf), np.inf if last is None else last]
+            shown = [f"{cost:.3f}" if np.isfinite(cost) else "" for cost in costs]
+            if last is None and (run.diverged or run in p.awaited):
+                shown[-1] = f"{'diverged after' if run.diverged else 'not whole:'} {run.steps:,}"
+            name = f"**{rate:g}**" if run in p.runs else f"{rate:g}"
+            rows.append([p.label, name, *shown, f"{np.max(run.gradient_norm, initial=0.0):.2g}"])
+    at_tests = f"test, {first_test:,}", "test, one pass"
+    return markdown_table(["network", "rate", *(f"{n:,}" for n in lengths), *at_tests, "gradient"], rows)
+
+
+def _contest_lengths(curve: Curve) -> list[int]:
+    return [curve.sweep_steps * 2**k for k in range(curve.doublings + 1)]
+
+
+def _write_sample(out: Path, passes: Passes) -> Path | None:
+    """Text from a network that has been trained for a pass, if its weights are still in the run's folder."""
+    if passes.best is None:
+        return None
+    try:
+        trained = load_trained(passes.best[1].folder, symbols_only=True)
+    except RunError:  # committed logs come without weights: the text beside them stays
+        return None
+    symbols = write_text(trained, seed=0, length=400, prompt=PROMPT, temperature=1.0)
+    path = out / f"sample-{passes.found.curve.network.name}.txt"
+    write_atomically(path, f"{PROMPT}{printable(trained.task.decode(symbols))}\n".encode())
+    return path
+
+
+FIG10 = figure_10()
