@@ -13,7 +13,7 @@ from associative_lstm.lab.experiments.learning.runs import Logs
 from associative_lstm.lab.experiments.registry import EXPERIMENTS
 from associative_lstm.lab.files import RunError, write_atomically
 from associative_lstm.lab.report.lines import PALETTE, Json
-from associative_lstm.lab.report.runs import Group, Runs
+from associative_lstm.lab.report.runs import Group, Runs, again, last_tenth, seconds_of, state_of_run
 from associative_lstm.lab.report.sections import Section, bench_section, markdown, section_of
 from associative_lstm.lab.report.summary import counts, sentences
 from associative_lstm.lab.report.verdicts import as_markdown
@@ -94,6 +94,7 @@ def render(page: Page) -> str:
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     environment.filters["number"] = shown
+    environment.globals |= {f.__name__: f for f in (again, last_tenth, seconds_of, state_of_run)}
     here = files("associative_lstm.lab.report")
     method, css, *js = (
         (here / name).read_text(encoding="utf-8")

@@ -19,29 +19,13 @@ UNREADABLE = (RunError, ValueError, OSError)
 
 
 @dataclass(frozen=True)
-class RunRow:
-    """A run as text."""
-
-    name: str
-    rate: str
-    seed: int
-    steps: str
-    cost: str
-    answer: str
-    seconds: str
-    state: str
-    toml: str
-    command: str
-
-
-@dataclass(frozen=True)
 class Group:
     """The runs of one network on one task, and what their configurations have in common."""
 
     name: str
     label: str
     common: str
-    rows: list[RunRow]
+    runs: list[Run]
 
 
 class Runs:
@@ -106,27 +90,19 @@ class Runs:
         network = NETWORKS.get(Path(name).name)
         label = f"{runs[0].config.task}: {network.label if network else label_of(runs[0].config)}"
         ordered = sorted(runs, key=lambda run: (run.config.learning_rate, run.config.seed))
-        return Group(name, label, "\n".join(lines), [self._row(run) for run in ordered])
+        return Group(name, label, "\n".join(lines), ordered)
 
-    def _row(self, run: Run) -> RunRow:
-        config = run.config
-        if run.diverged:
-            state = f"diverged: {run.diverged}"
-        else:
-            state = "whole" if run.steps >= config.steps else f"{run.steps / config.steps:.0%} made"
-        config_path = shlex.quote(str(run.folder / "config.toml"))
-        return RunRow(
-            self.logs.name(run.folder),
-            f"{config.learning_rate:g}",
-            config.seed,
-            f"{run.steps:,}",
-            _last_tenth(run, run.cost),
-            "" if run.answer is None else _last_tenth(run, run.answer),
-            f"{seconds_of(run):,.0f}",
-            state,
-            config.to_toml(),
-            f"alstm train --config {config_path} --out runs/again",
-        )
+
+def state_of_run(run: Run) -> str:
+    """How a run has ended, or how much of it is made."""
+    if run.diverged:
+        return f"diverged: {run.diverged}"
+    return "whole" if run.steps >= run.config.steps else f"{run.steps / run.config.steps:.0%} made"
+
+
+def again(run: Run) -> str:
+    """The command that makes it again."""
+    return f"alstm train --config {shlex.quote(str(run.folder / 'config.toml'))} --out runs/again"
 
 
 def seconds_of(run: Run) -> float:
@@ -135,7 +111,8 @@ def seconds_of(run: Run) -> float:
     return float(known.max(initial=0.0))
 
 
-def _last_tenth(run: Run, values: np.ndarray) -> str:
+def last_tenth(run: Run, values: np.ndarray) -> str:
+    """The mean of the last tenth of what a run has logged."""
     chosen = values[run.step > 0.9 * run.steps]
     return f"{chosen.mean():.4g}" if len(chosen) else ""
 
