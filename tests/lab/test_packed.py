@@ -11,6 +11,7 @@ from associative_lstm.lab import cli, packed
 from associative_lstm.lab.config import complete
 from associative_lstm.lab.experiments.learning.curves import curve
 from associative_lstm.lab.experiments.learning.runs import read_curve
+from associative_lstm.lab.experiments.learning.runs import Logs
 from associative_lstm.lab.experiments.learning.wikipedia import figure_10
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.grid import Job, is_finished, local, run_grid
@@ -77,13 +78,13 @@ def test_what_is_unpacked_is_what_was_packed(runs, capsys):
 def test_a_packed_run_reads_as_its_folder_did(runs):
     def everything():
         found = packed.runs_below(runs)
-        shown = Runs(runs)
+        shown = Runs(Logs(runs))
         return (
             found,
             [(read_config(f), read_log(f), read_tests(f), last_step(f)) for f in found],
             [(run.diverged, run.steps, list(run.cost)) for run in shown.runs.values()],
             shown.versions,
-            shown.groups(),
+            [(g.name, g.label, g.common, [run.folder for run in g.runs]) for g in shown.groups()],
             shown.problems,
             [is_finished(Job(read_config(f), f)) for f in found],
             read_curve(runs, curve("xml", "lstm-128")).sweep.keys(),
