@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from associative_lstm.lab import cli, cluster
-from associative_lstm.lab.checkpoint import find_checkpoints, load_checkpoint
+from associative_lstm.lab.checkpoint import find_checkpoints, load_checkpoint, step_of
 from associative_lstm.lab.cluster import Changes, apply, changes_since, train_elsewhere
 from associative_lstm.lab.config import complete
 from associative_lstm.lab.files import RunError
@@ -75,9 +75,9 @@ def test_killed_workers_lose_nothing_and_the_runs_are_those_of_the_local_grid(tm
     killed = []
 
     def kill():
-        """Whoever works, as soon as the driver holds a checkpoint of the long run, which is not over by then."""
+        """Whoever works, as soon as the driver holds steps of the long run in a checkpoint: it is not over then."""
         while not killed and not is_finished(jobs[0]):
-            if find_checkpoints(jobs[0].folder):
+            if any(map(step_of, find_checkpoints(jobs[0].folder))):
                 for worker in workers_at_work():
                     os.kill(worker, signal.SIGKILL)
                     killed.append(worker)

@@ -162,7 +162,7 @@ def test_ctrl_c_stops_both_processes_after_the_same_step(tmp_path, number):
 
 def test_only_the_first_process_needs_the_folder(monkeypatch):
     resumed = []
-    monkeypatch.setattr(training, "resume", lambda folder, steps: resumed.append((str(folder), steps)))
+    monkeypatch.setattr(training, "resume", lambda folder, steps, **_: resumed.append((str(folder), steps)))
     monkeypatch.setenv("RANK", "1")
     assert cli.main(["resume", "on-another-machine", "--steps", "20"]) == 0
     assert resumed == [("on-another-machine", 20)]
