@@ -1,6 +1,6 @@
 """Associative Long Short-Term Memory (Danihelka, Wayne, Uria, Kalchbrenner, Graves, 2016)."""
 
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False  # type checkers take it for True; importing it takes as long as all else here
 
 if TYPE_CHECKING:
     from associative_lstm import functional

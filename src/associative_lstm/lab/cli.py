@@ -1,18 +1,17 @@
 """The `alstm` command: put together from the modules that hold its subcommands.
 
-They import what takes long when they run: help is there at once. And here everything is imported by `main`, where
-Ctrl-C is expected.
+They import what takes long when they run: help is there at once. And here everything is imported within `main`,
+where Ctrl-C is expected.
 """
 
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
 
-from associative_lstm.lab.process import interruptible, lasting_streams
-from associative_lstm.lab.words import printable
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, NoReturn
+
     import typer
 
 UNEXPECTED = 70
@@ -23,8 +22,19 @@ class _Raised(Exception):
     """Carries what a subcommand raised past Typer, which makes an interruption of an EOFError."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: "Sequence[str] | None" = None) -> int:
     """Run the command. Bad input is one sentence on stderr and a non-zero exit code."""
+    try:
+        return _main(arguments)
+    except KeyboardInterrupt:  # in the moments before and after Ctrl-C is looked after
+        print("alstm: interrupted", file=sys.stderr, flush=True)
+        return 130
+
+
+def _main(arguments: "Sequence[str] | None") -> int:
+    from associative_lstm.lab.process import interruptible, lasting_streams
+    from associative_lstm.lab.words import printable
+
     with lasting_streams() as outputs:
         with interruptible(to_the_end=arguments is None) as interrupt:
             try:
@@ -46,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def _run(arguments: "Sequence[str] | None") -> int:
     code = _app()(args=arguments, prog_name="alstm", standalone_mode=False)
     return code if isinstance(code, int) else 0
 
@@ -69,7 +79,7 @@ def _app() -> "typer.Typer":
     )
 
     class Commands(TyperGroup):
-        def invoke(self, ctx: Any) -> Any:
+        def invoke(self, ctx: "Any") -> "Any":
             try:
                 return super().invoke(ctx)
             except (EOFError, OSError, KeyboardInterrupt) as error:
@@ -145,7 +155,7 @@ def _interrupted(error: BaseException) -> tuple[str, int]:
     return (str(error), error.code) if isinstance(error, Interrupted) else ("interrupted", 130)
 
 
-def _main() -> NoReturn:
+def _program() -> "NoReturn":
     """As a program. One of several processes leaves without taking their group down: where another has left first,
     that can wait for ever."""
     code = main()
@@ -157,4 +167,4 @@ def _main() -> NoReturn:
 
 
 if __name__ == "__main__":
-    _main()
+    _program()
