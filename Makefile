@@ -2,17 +2,28 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test torture clean
+.PHONY: demo test quick lint check-results torture clean
 
 demo: .venv/installed
 	$(BIN)/alstm demo
 
-test: .venv/installed
+test: lint
+	$(BIN)/pytest
+
+# What to run between two edits: a minute and a half on two cores.
+quick: lint
+	$(BIN)/pytest -q -x tests/test_functional.py tests/test_memory.py tests/nn/test_against_twin.py \
+		tests/nn/test_associative_lstm.py tests/lab/test_config.py tests/lab/test_tasks.py
+
+# Whether pages, README and recorded verdicts are what the logs say; `make test` has it too.
+check-results: .venv/installed
+	$(BIN)/pytest -q tests/results
+
+lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
 
 # An hour or more; Ctrl-C ends it with its summary. Options: make torture TORTURE='--minutes 600 --seed 7'
 torture: .venv/installed

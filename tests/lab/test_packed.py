@@ -10,8 +10,7 @@ import pytest
 from associative_lstm.lab import cli, packed
 from associative_lstm.lab.config import complete
 from associative_lstm.lab.experiments.learning.curves import curve
-from associative_lstm.lab.experiments.learning.runs import read_curve
-from associative_lstm.lab.experiments.learning.runs import Logs
+from associative_lstm.lab.experiments.learning.runs import Logs, read_curve
 from associative_lstm.lab.experiments.learning.wikipedia import figure_10
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.grid import Job, is_finished, local, run_grid

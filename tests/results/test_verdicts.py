@@ -14,8 +14,9 @@ from associative_lstm.lab.report.page import write_report
 from associative_lstm.lab.report.summary import SENTENCES
 from associative_lstm.lab.runlog import read_config
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 RESULTS, RUNS = ROOT / "results", ROOT / "results" / "runs"
+PAGE = ROOT / "docs" / "reproduction.md"
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +47,9 @@ def test_figure_10s_page_comes_from_the_logs(logs):
     assert (RESULTS / "fig10" / "README.md").read_text() == FIG10.text_of_page(FIG10.passes(logs))
 
 
-def test_the_readme_quotes_figure_10():
+def test_the_page_quotes_figure_10():
     numbers = read_claims(RESULTS / "fig10" / "claims.json")[0].numbers
-    shown = (ROOT / "README.md").read_text().split("### Wikipedia\n")[1].split("\n### ")[0]
+    shown = PAGE.read_text().split("## Wikipedia\n")[1].split("\n## ")[0]
     lstm, associative = [(cost, name.split()[-1]) for name, cost in numbers.items()][:2]
     for cost, rate in (lstm, associative):
         assert f"{cost:.3f}" in shown
@@ -56,9 +57,9 @@ def test_the_readme_quotes_figure_10():
     assert f"{lstm[0] - associative[0]:.3f} bits" in shown
 
 
-def test_the_readme_recommends_the_start_that_was_best():
+def test_the_page_recommends_the_start_that_was_best():
     (claim,) = (c for c in read_claims(RESULTS / "starts" / "claims.json") if c.key == "8b")
-    shown = (ROOT / "README.md").read_text().split("### Which start?")[1].split("\n## ")[0]
+    shown = PAGE.read_text().split("## Which start?")[1]
     for task in START_TASKS:
         assert f"| {task} | {claim.numbers[f'best for {task}']} |" in shown
     assert f"| nearest to the best on all three | {claim.numbers['best for all']} |" in shown

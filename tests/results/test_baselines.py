@@ -1,7 +1,6 @@
 """The recorded runs of the baselines: the page is what the logs say, and the logs say what is claimed."""
 
 import json
-import math
 import runpy
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 
 from associative_lstm.lab.runlog import read_config, read_log
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "baselines"
 
 
@@ -40,5 +39,4 @@ def test_the_ntm_solves_its_copy_task_and_goes_on_to_twice_the_length():
 def test_the_ntm_stays_finite_on_the_online_tasks(task):
     config, log = read_config(RESULTS / f"ntm-{task}"), read_log(RESULTS / f"ntm-{task}")
     assert (config.hidden_size, config.heads, config.batch_size) == (384, 4, 1)
-    assert log[-1]["step"] == 20_000
-    assert all(math.isfinite(line["cost"]) and math.isfinite(line["gradient_norm"]) for line in log)
+    assert log[-1]["step"] == 20_000  # a number that is not finite ends the reading of a log
