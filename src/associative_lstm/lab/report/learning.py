@@ -70,7 +70,7 @@ def plots_of(figure: LearningFigure, runs: Runs, lines: dict[str, Json]) -> list
         ]
         task = planned[0].task
         plot = learning_plot(title, task, entries, title if len(figure.panels) > 1 else "")
-        rates = _rates(read)
+        rates = sorted({rate for c in read for rate in (*c.curve.rates, *c.sweep)})
         rows = [_row(c, label, rates) for label, c in zip(labels, read, strict=True)]
         found.append(Plotted(stem, unit_of(task), [f"{rate:g}" for rate in rates], rows, plot))
     return found
@@ -92,10 +92,6 @@ def _ids(runs: Runs, chosen: Iterable[Run]) -> list[str]:
     """The lines of the runs that have logged anything."""
     names = [runs.logs.name(run.folder) for run in chosen if run.steps]
     return [name for name in names if name in runs.runs]
-
-
-def _rates(read: Sequence[CurveRuns]) -> list[float]:
-    return sorted({rate for c in read for rate in (*c.curve.rates, *c.sweep)})
 
 
 def state_of(c: CurveRuns) -> str:
@@ -151,8 +147,7 @@ def _test_plots(figure: WikipediaFigure, runs: Runs, lines: dict[str, Json]) -> 
     passes = [Passes(_read(runs, curve), figure.whole) for curve in panel.curves]
     for run in (run for p in passes for run in p.found.sweep.values() if run.tests):
         lines[f"{runs.logs.name(run.folder)}#test"] = test_line_of(run)
-    rates = _rates([p.found for p in passes])
-    rows = [_pass_row(p, rates) for p in passes]
+    rows = [_pass_row(p) for p in passes]
     late = [run.cost[run.step > run.steps / 20] for p in passes for run in p.found.sweep.values()]
     plots: list[Plotted] = []
     for what, end in (("the whole test text", "#test"), ("training", "")):
@@ -170,12 +165,12 @@ def _test_plots(figure: WikipediaFigure, runs: Runs, lines: dict[str, Json]) -> 
         plot["views"] = [{"key": "best", "name": "judged"}, {"key": "sweep", "name": "every rate"}]
         plot["y"] = [quantity | {"top": top, "zero": False} for quantity in plot["y"]]
         name = "test" if end else "training"
-        unit, columns = unit_of(panel.curves[0].task), [f"{rate:g}" for rate in rates]
-        plots.append(Plotted(f"{panel.stem}-{name}", unit, columns, [] if plots else rows, plot))
+        unit = unit_of(panel.curves[0].task)
+        plots.append(Plotted(f"{panel.stem}-{name}", unit, [], [] if plots else rows, plot))
     return plots
 
 
-def _pass_row(p: Passes, rates: Sequence[float]) -> NetworkRow:
+def _pass_row(p: Passes) -> NetworkRow:
     run, done, state = p.shown, p.best is not None, "finished"
     if run is None:
         state = state_of(p.found)
@@ -186,4 +181,4 @@ def _pass_row(p: Passes, rates: Sequence[float]) -> NetworkRow:
     tested = [] if run is None else [f"{cost:.4g} on the test text" for cost in run.tests.values()][-1:]
     final = ", ".join([*tested, *([] if done else [state])])
     seconds = "" if run is None else f"{seconds_of(run):,.0f}"
-    return NetworkRow(p.label, _anchor(p.found), state, done, _sweep(p.found, rates), final, "", seconds)
+    return NetworkRow(p.label, _anchor(p.found), state, done, [], final, "", seconds)
