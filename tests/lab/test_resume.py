@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from associative_lstm.kernels import runtime
+from associative_lstm.kernels.compiler import runtime
 from associative_lstm.lab.checkpoint import find_checkpoints, load_checkpoint
 from associative_lstm.lab.config import complete
 from associative_lstm.lab.files import RunError

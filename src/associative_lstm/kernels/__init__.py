@@ -7,13 +7,13 @@ import warnings
 import torch
 from torch import Tensor
 
-from associative_lstm.kernels import reference
+from associative_lstm.kernels.associative import reference
 
 BACKENDS = ("auto", "reference", "fused")
 
 
 @torch.compiler.assume_constant_result
-def fused_unavailable(kernel: str = "fused_cpu") -> str | None:
+def fused_unavailable(kernel: str = "associative.fused") -> str | None:
     """Why the fused kernel of this name cannot be used in this process, or None if it can."""
     return _import_error(kernel)
 
@@ -29,7 +29,7 @@ def _import_error(kernel: str) -> str | None:
 
 @torch.compiler.assume_constant_result  # nothing for torch.compile to trace: a choice, made once
 def choose_backend(
-    backend: str, device: torch.device, dtype: torch.dtype, kernel: str = "fused_cpu"
+    backend: str, device: torch.device, dtype: torch.dtype, kernel: str = "associative.fused"
 ) -> tuple[str, str]:
     """The path that a layer takes, ``"fused"`` or ``"reference"``, and the reason in words.
 
@@ -84,9 +84,9 @@ def sequence(
             x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, num_heads, activation, reverse
         )
         return output, h_n, c_n, cells if return_cells else None
-    from associative_lstm.kernels import fused_cpu
+    from associative_lstm.kernels.associative import fused
 
-    return fused_cpu.sequence(
+    return fused.sequence(
         x,
         h_0,
         c_0,

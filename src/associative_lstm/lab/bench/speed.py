@@ -178,8 +178,8 @@ def matrix_products(layer: nn.Module, x: torch.Tensor, training: bool = True) ->
     Input projection and weight gradients are PyTorch's, over all steps at once; the recurrent products, step by step,
     are the fused kernel's own, because they are faster than PyTorch's at these sizes.
     """
-    from associative_lstm.kernels.matmul import multiply_repeatedly, pack
-    from associative_lstm.kernels.runtime import by_team
+    from associative_lstm.kernels.compiler.matmul import multiply_repeatedly, pack
+    from associative_lstm.kernels.compiler.runtime import by_team
 
     steps, batch, _ = x.shape
     rows = steps * batch

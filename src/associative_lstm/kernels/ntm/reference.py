@@ -104,9 +104,9 @@ def sequence(
     Shapes: z_x ``(T, B, 4H)``, weight_hh ``(4H, H + heads * W)``, weight_heads ``(heads * (4W + 12), H)``,
     bias_heads ``(heads * (4W + 12),)``; the output ``(T, B, H + heads * W)``.
     """
-    path, _ = choose_backend(backend, z_x.device, z_x.dtype, kernel="ntm_fused")
+    path, _ = choose_backend(backend, z_x.device, z_x.dtype, kernel="ntm.fused")
     if path == "fused":
-        from associative_lstm.kernels.ntm_fused import sequence as fused_sequence
+        from associative_lstm.kernels.ntm.fused import sequence as fused_sequence
 
         return fused_sequence(z_x, state, weight_hh, weight_heads, bias_heads)
     outputs = []

@@ -10,11 +10,11 @@ ordered by length, longest first, so that those at work at time t are the first 
 
 import numpy as np
 
-from associative_lstm.kernels.fused_steps import backward_item, forward_item, workspace
-from associative_lstm.kernels.matmul import aligned, multiply
-from associative_lstm.kernels.runtime import jit, run_by_team
-from associative_lstm.kernels.simd import load, store, width
-from associative_lstm.kernels.team import ALONE, in_slices, together, wait
+from associative_lstm.kernels.associative.steps import backward_item, forward_item, workspace
+from associative_lstm.kernels.compiler.matmul import aligned, multiply
+from associative_lstm.kernels.compiler.runtime import jit, run_by_team
+from associative_lstm.kernels.compiler.simd import load, store, width
+from associative_lstm.kernels.compiler.team import ALONE, in_slices, together, wait
 
 
 @jit

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from associative_lstm import AssociativeLSTM
-from associative_lstm.kernels import fused_cpu
+from associative_lstm.kernels.associative import fused
 
 T, B, INPUT, N, COPIES = 5, 3, 4, 6, 2
-forward = fused_cpu._sequence_op
-backward = fused_cpu._sequence_backward_op
+forward = fused._sequence_op
+backward = fused._sequence_backward_op
 
 
 def arguments(keep=1, lengths=None):

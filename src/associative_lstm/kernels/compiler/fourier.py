@@ -16,8 +16,8 @@ import math
 
 import numpy as np
 
-from associative_lstm.kernels.runtime import inline
-from associative_lstm.kernels.simd import load, store_pairs, width
+from associative_lstm.kernels.compiler.runtime import inline
+from associative_lstm.kernels.compiler.simd import load, store_pairs, width
 
 Table = tuple[np.ndarray, np.ndarray, np.ndarray]
 

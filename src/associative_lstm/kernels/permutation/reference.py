@@ -38,9 +38,9 @@ def sequence(u: Tensor, h_0: Tensor, permutation: Tensor, backend: str = "auto")
     Shapes: u ``(T, B, H)``, h_0 ``(B, H)``, permutation ``(H,)`` with ``(P h)[j] = h[permutation[j]]``; the result
     ``(T, B, H)``.
     """
-    path, _ = choose_backend(backend, u.device, u.dtype, kernel="permuted_sums_fused")
+    path, _ = choose_backend(backend, u.device, u.dtype, kernel="permutation.fused")
     if path == "fused":
-        from associative_lstm.kernels.permuted_sums_fused import permuted_sums
+        from associative_lstm.kernels.permutation.fused import permuted_sums
 
         return permuted_sums(u, h_0, permutation)
     return cumulative(u, h_0, permutation)

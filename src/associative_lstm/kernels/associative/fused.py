@@ -13,10 +13,10 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 
-from associative_lstm.kernels import fused_loops
-from associative_lstm.kernels.fused_checks import check_devices, check_inputs, check_saved
-from associative_lstm.kernels.matmul import pack
-from associative_lstm.kernels.runtime import announce_compilation, by_team
+from associative_lstm.kernels.associative import loops
+from associative_lstm.kernels.associative.checks import check_devices, check_inputs, check_saved
+from associative_lstm.kernels.compiler.matmul import pack
+from associative_lstm.kernels.compiler.runtime import announce_compilation, by_team
 
 # A segment has as many steps as fit pre-activations into this many bytes: enough rows for efficient matrix products,
 # few enough to stay in the cache and to add little to a step's memory.
@@ -105,7 +105,7 @@ def _sequence(
             if keep > 1:
                 cells[first // keep] = c
             by_team(
-                fused_loops.forward,
+                loops.forward,
                 batch,
                 w_hh[0],
                 first,
@@ -218,7 +218,7 @@ def _sequence_backward(
             above = output.new_zeros(dz.shape[0], *h_0.shape) if d_output is None else d_output[t_from:t_to]
             above_cells = no_cells if d_cells is None else d_cells[t_from:t_to]
             by_team(
-                fused_loops.backward,
+                loops.backward,
                 batch,
                 w_hh[0],
                 first,
@@ -337,7 +337,7 @@ def _again(x, h, c, weight_ih, weight_hh, bias, permutations, ends, smooth, reve
     output, cells = x.new_empty(last - first, *h.shape), x.new_empty(last - first, *c.shape)
     w_hh = _packed(weight_hh.T)
     by_team(
-        fused_loops.forward,
+        loops.forward,
         batch,
         w_hh[0],
         first,

@@ -6,10 +6,10 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.function import once_differentiable
 
-from associative_lstm.kernels.fourier import Table, table
-from associative_lstm.kernels.runtime import announce_compilation, over_batch
-from associative_lstm.kernels.unitary import SMALLEST_MODULUS
-from associative_lstm.kernels.unitary_loops import backward, forward
+from associative_lstm.kernels.compiler.fourier import Table, table
+from associative_lstm.kernels.compiler.runtime import announce_compilation, over_batch
+from associative_lstm.kernels.unitary.loops import backward, forward
+from associative_lstm.kernels.unitary.reference import SMALLEST_MODULUS
 
 
 def _check(

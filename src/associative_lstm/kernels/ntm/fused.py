@@ -1,12 +1,12 @@
-"""The Neural Turing Machine's recurrence as one operator each way, around the compiled `ntm_loops`."""
+"""The Neural Turing Machine's recurrence as one operator each way, around the compiled `loops`."""
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from associative_lstm.kernels import ntm_loops
-from associative_lstm.kernels.ntm import EPSILON, SMALLEST_WEIGHT, NTMState
-from associative_lstm.kernels.runtime import announce_compilation, over_batch
+from associative_lstm.kernels.compiler.runtime import announce_compilation, over_batch
+from associative_lstm.kernels.ntm import loops
+from associative_lstm.kernels.ntm.reference import EPSILON, SMALLEST_WEIGHT, NTMState
 
 
 def _check(z_x: Tensor, state: NTMState, weight_hh: Tensor, weight_heads: Tensor, bias_heads: Tensor) -> None:
@@ -59,7 +59,7 @@ def _sequence(
     bias_heads: Tensor,
     keep: bool,
 ) -> list[Tensor]:
-    """The output, the final c, memory and weights, and what `ntm_loops` keeps: of every step if ``keep``."""
+    """The output, the final c, memory and weights, and what `loops` keeps: of every step if ``keep``."""
     _check(z_x, NTMState(h, c, reads, memory, weights), weight_hh, weight_heads, bias_heads)
     output, c_n, memory_n, weights_n, *history = results = _empty(
         z_x, h, c, reads, memory, weights, weight_hh, weight_heads, bias_heads, keep
@@ -68,7 +68,7 @@ def _sequence(
     cells[0], all_weights[0], all_memory[0] = c, weights, memory
     with announce_compilation("the Neural Turing Machine, forward,", str(z_x.dtype)):
         over_batch(
-            ntm_loops.forward,
+            loops.forward,
             z_x.shape[1],
             _array(z_x),
             _array(torch.cat([h, reads.flatten(1)], dim=-1)),
@@ -130,7 +130,7 @@ def _sequence_backward(
     ]
     with announce_compilation("the Neural Turing Machine, backward,", str(output.dtype)):
         over_batch(
-            ntm_loops.backward,
+            loops.backward,
             B,
             _array(grad_output),
             _array(weight_hh),

@@ -9,8 +9,9 @@ import torch
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from associative_lstm import AssociativeLSTM
-from associative_lstm.kernels import fused_cpu, runtime
-from associative_lstm.kernels.team import addresses, in_slices, together, wait
+from associative_lstm.kernels.associative import fused
+from associative_lstm.kernels.compiler import runtime
+from associative_lstm.kernels.compiler.team import addresses, in_slices, together, wait
 
 pytestmark = pytest.mark.skipif(addresses() is None, reason="this PyTorch has no GNU OpenMP")
 
@@ -138,7 +139,7 @@ def ways(monkeypatch):
 def test_the_same_numbers_when_threads_share_the_products(options, ways, monkeypatch):
     torch.manual_seed(0)
     layer = AssociativeLSTM(5, 70, num_heads=2, num_copies=2, **options)
-    monkeypatch.setattr(fused_cpu, "SEGMENT_BYTES", 1)
+    monkeypatch.setattr(fused, "SEGMENT_BYTES", 1)
     for lengths in ([40], [40, 4], [1, 40, 40], None):
         x = torch.randn(40, 3 if lengths is None else len(lengths), 5, dtype=options.get("dtype"))
         for threads in (2, 5):  # PyTorch's own products may depend on the number, in the last bit

@@ -85,9 +85,9 @@ def sequence(
     Shapes: u ``(T, B, N)``, h_0 ``(B, N)``, angles ``(T, B, 3, N/2)`` or for all steps and items ``(1, 1, 3, N/2)``,
     reflections ``(2, N)``, permutation ``(N/2,)`` int64, bias ``(N/2,)``; the result ``(T, B, N)``.
     """
-    path, _ = choose_backend(backend, u.device, u.dtype, kernel="unitary_fused")
+    path, _ = choose_backend(backend, u.device, u.dtype, kernel="unitary.fused")
     if path == "fused":
-        from associative_lstm.kernels.unitary_fused import sequence as fused_sequence
+        from associative_lstm.kernels.unitary.fused import sequence as fused_sequence
 
         return fused_sequence(u, h_0, angles, reflections, permutation, bias)
     inner, outer = constant_parts(reflections, permutation)

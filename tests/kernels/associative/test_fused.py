@@ -107,9 +107,9 @@ def test_cells_of_every_step_and_their_gradients(bidirectional):
 @pytest.mark.parametrize("steps", [1, 7, 300])
 def test_backward_in_several_segments(steps, monkeypatch):
     """A long sequence is worked on in segments: here of 16 steps."""
-    from associative_lstm.kernels import fused_cpu
+    from associative_lstm.kernels.associative import fused
 
-    monkeypatch.setattr(fused_cpu, "SEGMENT_BYTES", 1)
+    monkeypatch.setattr(fused, "SEGMENT_BYTES", 1)
     torch.manual_seed(0)
     for bidirectional in (False, True):
         layers, tensors = pair(steps, 3, 4, 5, torch.float64, num_copies=2, bidirectional=bidirectional)
@@ -207,7 +207,7 @@ def test_gradcheck():
 
 
 def test_inference_keeps_no_history():
-    from associative_lstm.kernels import fused_cpu
+    from associative_lstm.kernels.associative import fused as kernel
 
     (_, fused), (x, h_0, c_0) = pair(50, 2, 3, 8, torch.float32, num_copies=4)
     arguments = (
@@ -221,14 +221,14 @@ def test_inference_keeps_no_history():
         None,
     )
     with torch.no_grad():
-        _, _, _, z, cells = fused_cpu._sequence(*arguments, False, False, 0)
+        _, _, _, z, cells = kernel._sequence(*arguments, False, False, 0)
     assert z.numel() == 0
     assert cells.numel() == 0
 
 
 def test_product_does_not_depend_on_the_rows_of_a_tile():
     """Rows that share a tile, or not, give the same bits, and so do columns shared out among threads."""
-    from associative_lstm.kernels.matmul import multiply, pack
+    from associative_lstm.kernels.compiler.matmul import multiply, pack
 
     generator = np.random.default_rng(0)
     for dtype in (np.float32, np.float64):
@@ -270,9 +270,9 @@ def test_a_permutation_with_an_index_twice_is_refused():
 
 def test_nothing_outside_the_arrays_is_read_or_written():
     """Every array lies between margins of NaN: what is read there shows in the results, what is written in them."""
-    from associative_lstm.kernels import fused_loops
-    from associative_lstm.kernels.matmul import pack
-    from associative_lstm.kernels.team import ALONE
+    from associative_lstm.kernels.associative import loops
+    from associative_lstm.kernels.compiler.matmul import pack
+    from associative_lstm.kernels.compiler.team import ALONE
 
     generator = np.random.default_rng(0)
     margins = []
@@ -294,7 +294,7 @@ def test_nothing_outside_the_arrays_is_read_or_written():
         lengths = np.full(batch, steps)
         start = c.copy()
         forward_w, backward_w = pack(w.T), pack(w)
-        fused_loops.forward(
+        loops.forward(
             0,
             batch,
             ALONE,
@@ -319,7 +319,7 @@ def test_nothing_outside_the_arrays_is_read_or_written():
         d_output, d_cells = between_margins(steps, batch, H), between_margins(steps, batch, copies, N)
         dh, dc = between_margins(batch, H), between_margins(batch, copies, N)
         dz, dz_first = between_margins(steps, batch, rows), between_margins(batch, rows)
-        fused_loops.backward(
+        loops.backward(
             0, batch, ALONE, 0, steps, steps, False, z, cells, 0, start, 0, backward_w,
             between_margins(batch, backward_w[1] * backward_w[3]), permutations, lengths, False,
             d_output, d_cells, dh, dc, dz, 0, dz_first,

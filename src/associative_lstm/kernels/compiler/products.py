@@ -1,6 +1,6 @@
 """Matrix products for a few rows at a time, inside compiled loops over time."""
 
-from associative_lstm.kernels.runtime import jit
+from associative_lstm.kernels.compiler.runtime import jit
 
 
 @jit

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from associative_lstm.kernels import elementary, simd
-from associative_lstm.kernels.runtime import jit
+from associative_lstm.kernels.compiler import elementary, simd
+from associative_lstm.kernels.compiler.runtime import jit
 
 
 @jit

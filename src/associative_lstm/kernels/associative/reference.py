@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from associative_lstm import functional as F
-from associative_lstm.kernels.rows import Rows
+from associative_lstm.kernels.associative.rows import Rows
 
 ACTIVATIONS = {"bound": F.bound, "tanh": F.bound_tanh}
 

@@ -14,10 +14,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from associative_lstm.kernels.runtime import jit, run_by_team
-from associative_lstm.kernels.simd import VECTOR_BYTES, lanes_of, transpose
-from associative_lstm.kernels.simd import width as vector_width
-from associative_lstm.kernels.team import ALONE, in_slices, together, wait
+from associative_lstm.kernels.compiler.runtime import jit, run_by_team
+from associative_lstm.kernels.compiler.simd import VECTOR_BYTES, lanes_of, transpose
+from associative_lstm.kernels.compiler.simd import width as vector_width
+from associative_lstm.kernels.compiler.team import ALONE, in_slices, together, wait
 
 VECTORS = 4
 MOST_ROWS = 6  # rows of a tile: 6 x 4 sums, 4 vectors of W; 32 registers suffice

@@ -1,4 +1,4 @@
-"""The Neural Turing Machine's time loop, compiled, each way; `ntm_fused` makes an operator of it.
+"""The Neural Turing Machine's time loop, compiled, each way; `fused` makes an operator of it.
 
 Names are those of `ntm`. What one step keeps for the way back:
 
@@ -16,10 +16,10 @@ import math
 
 import numpy as np
 
-from associative_lstm.kernels.elementary import exp, sigmoid, tanh
-from associative_lstm.kernels.ntm import STRONGEST
-from associative_lstm.kernels.products import add_products
-from associative_lstm.kernels.runtime import jit
+from associative_lstm.kernels.compiler.elementary import exp, sigmoid, tanh
+from associative_lstm.kernels.compiler.products import add_products
+from associative_lstm.kernels.compiler.runtime import jit
+from associative_lstm.kernels.ntm.reference import STRONGEST
 
 
 @jit

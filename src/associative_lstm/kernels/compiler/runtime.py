@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from numba.core import event
 
-from associative_lstm.kernels.team import ALONE, addresses
+from associative_lstm.kernels.compiler.team import ALONE, addresses
 
 
 def _sources() -> str:
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(Path(__file__).parent.parent.rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

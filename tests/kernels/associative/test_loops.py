@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from associative_lstm.kernels import fused_loops
-from associative_lstm.kernels.fused_cpu import _packed
-from associative_lstm.kernels.team import ALONE
+from associative_lstm.kernels.associative import loops
+from associative_lstm.kernels.associative.fused import _packed
+from associative_lstm.kernels.compiler.team import ALONE
 
 T, B, N, COPIES, HEADS = 4, 3, 10, 2, 2
 H, ROWS = HEADS * N, (1 + 8 * HEADS) * N // 2
@@ -83,7 +83,7 @@ def backward_arguments():
     }
 
 
-LOOPS = [(fused_loops.forward, forward_arguments), (fused_loops.backward, backward_arguments)]
+LOOPS = [(loops.forward, forward_arguments), (loops.backward, backward_arguments)]
 each_loop = pytest.mark.parametrize(("loop", "arguments"), LOOPS, ids=["forward", "backward"])
 
 

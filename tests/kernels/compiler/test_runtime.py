@@ -9,7 +9,7 @@ import torch
 from numba.core import event
 
 from associative_lstm import AssociativeLSTM, kernels
-from associative_lstm.kernels import runtime
+from associative_lstm.kernels.compiler import runtime
 
 PROGRAM = """
 import sys, warnings

@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from associative_lstm.kernels.simd import Vector, reciprocal, select_greater, spread
+from associative_lstm.kernels.compiler.simd import Vector, reciprocal, select_greater, spread
 
 _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
 

@@ -12,9 +12,9 @@ A step finds pre-activations in ``z``. It puts the gates' values in the gates' r
 them, and leaves the sums in the other rows.
 """
 
-from associative_lstm.kernels.elementary import sigmoid, tanh
-from associative_lstm.kernels.runtime import inline, jit
-from associative_lstm.kernels.simd import (
+from associative_lstm.kernels.compiler.elementary import sigmoid, tanh
+from associative_lstm.kernels.compiler.runtime import inline, jit
+from associative_lstm.kernels.compiler.simd import (
     fill,
     gather_pairs,
     load,

@@ -15,8 +15,8 @@ same. For a reflection y = R x, with :math:`p = v^\dagger x` and :math:`q = v^\d
 
 import math
 
-from associative_lstm.kernels.fourier import transform
-from associative_lstm.kernels.runtime import inline, jit
+from associative_lstm.kernels.compiler.fourier import transform
+from associative_lstm.kernels.compiler.runtime import inline, jit
 
 
 @inline
