@@ -226,32 +226,6 @@ def test_inference_keeps_no_history():
     assert cells.numel() == 0
 
 
-def test_product_does_not_depend_on_the_rows_of_a_tile():
-    """Rows that share a tile, or not, give the same bits, and so do columns shared out among threads."""
-    from associative_lstm.kernels.compiler.matmul import multiply, pack
-
-    generator = np.random.default_rng(0)
-    for dtype in (np.float32, np.float64):
-        for depth, columns in [(1, 1), (13, 77), (64, 128), (37, 200)]:
-            h, w = (
-                generator.normal(size=(17, depth)).astype(dtype),
-                generator.normal(size=(depth, columns)).astype(dtype),
-            )
-            packed = pack(w)
-            y = np.empty((17, packed[1] * packed[3]), dtype)
-            multiply(y, h, 17, packed, 0, 1)
-            np.testing.assert_allclose(
-                y[:, :columns], h.astype(float) @ w, rtol=0, atol=300 * np.finfo(dtype).eps
-            )
-            for rows in range(1, 8):
-                part = np.empty((rows, y.shape[1]), dtype)
-                for members in (1, 2, 5):
-                    part[:] = np.nan
-                    for member in range(members):
-                        multiply(part, h[:rows], rows, packed, member, members)
-                    np.testing.assert_array_equal(part[:, :columns], y[:rows, :columns])
-
-
 @pytest.mark.parametrize("size", [1e14, 1e19, 1e25, 1e35])
 def test_pre_activations_whose_squares_overflow(size):
     torch.manual_seed(0)
@@ -293,37 +267,30 @@ def test_nothing_outside_the_arrays_is_read_or_written():
         permutations = np.stack([generator.permutation(n) for _ in range(copies)])
         lengths = np.full(batch, steps)
         start = c.copy()
-        forward_w, backward_w = pack(w.T), pack(w)
+        whole = loops.Sequence(steps, False, lengths, permutations, False)
+
+        def product(w):
+            packed = pack(w)
+            return loops.Product(packed, between_margins(batch, packed.filled))  # noqa: B023
+
         loops.forward(
-            0,
-            batch,
-            ALONE,
-            0,
-            steps,
-            steps,
-            False,
-            z,
-            0,
-            forward_w,
-            rows,
-            between_margins(batch, forward_w[1] * forward_w[3]),
-            h,
-            c,
-            output,
-            cells,
-            0,
-            permutations,
-            lengths,
-            False,
+            0, batch, ALONE, whole, 0, product(w.T), loops.State(h, c), loops.Kept(z, output, cells)
         )
         d_output, d_cells = between_margins(steps, batch, H), between_margins(steps, batch, copies, N)
         dh, dc = between_margins(batch, H), between_margins(batch, copies, N)
         dz, dz_first = between_margins(steps, batch, rows), between_margins(batch, rows)
         loops.backward(
-            0, batch, ALONE, 0, steps, steps, False, z, cells, 0, start, 0, backward_w,
-            between_margins(batch, backward_w[1] * backward_w[3]), permutations, lengths, False,
-            d_output, d_cells, dh, dc, dz, 0, dz_first,
-        )  # fmt: skip
+            0,
+            batch,
+            ALONE,
+            whole,
+            0,
+            product(w),
+            loops.Saved(z, cells, start),
+            loops.Above(d_output, d_cells),
+            loops.State(dh, dc),
+            loops.Gradients(dz, dz_first),
+        )
         for result in (z, h, c, output, cells, dh, dc, dz, dz_first):
             assert np.isfinite(result).all()
         for before, after in margins:

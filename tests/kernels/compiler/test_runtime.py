@@ -9,7 +9,7 @@ import torch
 from numba.core import event
 
 from associative_lstm import AssociativeLSTM, kernels
-from associative_lstm.kernels.compiler import runtime
+from associative_lstm.kernels.compiler import runtime, threads
 
 PROGRAM = """
 import sys, warnings
@@ -128,9 +128,9 @@ def test_which_path_is_taken_and_why():
 
 @pytest.mark.skipif(not torch.set_flush_denormal(False), reason="the processor cannot flush denormals")
 def test_the_pools_threads_take_denormals_as_the_caller_does(monkeypatch):
-    monkeypatch.setattr(runtime, "_pool", None)
+    monkeypatch.setattr(threads, "_pool", None)
     smallest = torch.full((), torch.finfo(torch.float32).tiny)
-    threads = torch.get_num_threads()
+    before = torch.get_num_threads()
 
     def kernel(start, stop, halves):
         halves[start:stop] = [float(smallest / 2)] * (stop - start)
@@ -140,8 +140,8 @@ def test_the_pools_threads_take_denormals_as_the_caller_does(monkeypatch):
         for flush in (False, True, False):  # the first call starts the threads
             torch.set_flush_denormal(flush)
             halves = [-1.0] * 6
-            runtime.over_batch(kernel, 6, halves)
+            threads.over_batch(kernel, 6, halves)
             assert [half == 0.0 for half in halves] == [flush] * 6
     finally:
         torch.set_flush_denormal(False)
-        torch.set_num_threads(threads)
+        torch.set_num_threads(before)

@@ -10,14 +10,14 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 from associative_lstm import AssociativeLSTM
 from associative_lstm.kernels.associative import fused
-from associative_lstm.kernels.compiler import runtime
-from associative_lstm.kernels.compiler.team import addresses, in_slices, together, wait
+from associative_lstm.kernels.compiler import threads as splitting
+from associative_lstm.kernels.compiler.team import Team, addresses, in_team, wait
 
 pytestmark = pytest.mark.skipif(addresses() is None, reason="this PyTorch has no GNU OpenMP")
 
 
 @numba.njit(nogil=True)
-def _count(start, stop, times, halves, tiny, broken):
+def _count(start, stop, turn, times, halves, tiny, broken):
     for k in range(start, stop):
         times[k] += 1
         halves[k] = tiny[k] / 2
@@ -27,7 +27,7 @@ def _count(start, stop, times, halves, tiny, broken):
 
 @numba.njit(nogil=True)
 def _count_in_slices(team, slices, batch, *args):
-    in_slices(_count, team, slices, batch, args)
+    in_team(_count, team, slices, batch, args)
 
 
 @numba.njit(nogil=True)
@@ -44,14 +44,14 @@ def _pass_on(start, stop, turn, rounds, seen, members):
 
 @numba.njit(nogil=True)
 def _pass_on_together(team, batch, *args):
-    together(_pass_on, team, batch, args)
+    in_team(_pass_on, team, 0, batch, args)
 
 
 def count(threads, slices, batch, broken=-1):
     times, halves = np.zeros(batch, np.int64), np.full(batch, -1.0, np.float32)
     tiny = np.full(batch, np.finfo(np.float32).tiny)
     try:
-        _count_in_slices((*addresses(), threads), slices, batch, times, halves, tiny, broken)
+        _count_in_slices(Team(*addresses(), threads), slices, batch, times, halves, tiny, broken)
     finally:
         assert times.tolist() == [1] * batch
     return halves
@@ -84,7 +84,7 @@ def test_denormals_as_the_caller_takes_them():
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_threads_wait_for_each_other(threads):
     seen, members = np.full(8, -1), np.zeros(2, np.int64)
-    _pass_on_together((*addresses(), threads), 7, 1000, seen, members)
+    _pass_on_together(Team(*addresses(), threads), 7, 1000, seen, members)
     assert members.tolist() == [threads, 0]
     assert seen.tolist() == [999] * threads + [-1] * (8 - threads)
 
@@ -115,14 +115,14 @@ def ways(monkeypatch):
     """The numbers of slices with which kernels are run by the team, in order; 0 if its threads share the products."""
     seen = []
 
-    def spy(run):
+    def spy(kernel, find=splitting._runner):
         def counted(team, slices, *args):
             seen.append(slices)
-            run(team, slices, *args)
+            find(kernel)(team, slices, *args)
 
         return counted
 
-    monkeypatch.setattr(runtime, "_in_team", {kernel: spy(run) for kernel, run in runtime._in_team.items()})
+    monkeypatch.setattr(splitting, "_runner", spy)
     return seen
 
 
@@ -143,17 +143,17 @@ def test_the_same_numbers_when_threads_share_the_products(options, ways, monkeyp
     for lengths in ([40], [40, 4], [1, 40, 40], None):
         x = torch.randn(40, 3 if lengths is None else len(lengths), 5, dtype=options.get("dtype"))
         for threads in (2, 5):  # PyTorch's own products may depend on the number, in the last bit
-            monkeypatch.setattr(runtime, "SHARED_BYTES", 2**62)
+            monkeypatch.setattr(splitting, "SHARED_BYTES", 2**62)
             expected = results_with(threads, layer, x, lengths)
             assert ways == []
-            monkeypatch.setattr(runtime, "SHARED_BYTES", 0)
+            monkeypatch.setattr(splitting, "SHARED_BYTES", 0)
             assert_same(results_with(threads, layer, x, lengths), expected)
             assert set(ways) == {0}
             ways.clear()
 
 
 def test_an_error_of_all_threads_that_share_the_products(ways, monkeypatch):
-    monkeypatch.setattr(runtime, "SHARED_BYTES", 0)
+    monkeypatch.setattr(splitting, "SHARED_BYTES", 0)
     layer, x = AssociativeLSTM(3, 8, num_copies=2), torch.randn(5, 1, 3)
     good = layer.permutations_l0.clone()
     layer.permutations_l0[1, 0] = 4
@@ -165,7 +165,7 @@ def test_an_error_of_all_threads_that_share_the_products(ways, monkeypatch):
 
 
 def test_several_python_threads_that_share_products(ways, monkeypatch):
-    monkeypatch.setattr(runtime, "SHARED_BYTES", 0)
+    monkeypatch.setattr(splitting, "SHARED_BYTES", 0)
     torch.manual_seed(0)
     layers, x = [AssociativeLSTM(5, 16) for _ in range(3)], torch.randn(30, 1, 5)
     before = torch.get_num_threads()
@@ -187,5 +187,5 @@ def test_the_same_numbers_without_such_a_library(monkeypatch):
     layer, x = AssociativeLSTM(5, 16, num_copies=2), torch.randn(9, 7, 5)
     expected = results_with(1, layer, x)
     assert_same(results_with(3, layer, x), expected)
-    monkeypatch.setattr(runtime, "addresses", lambda: None)
+    monkeypatch.setattr(splitting, "addresses", lambda: None)
     assert_same(results_with(3, layer, x), expected)

@@ -16,7 +16,8 @@ from torch.nn.functional import linear
 from associative_lstm.kernels.associative import loops
 from associative_lstm.kernels.associative.checks import check_devices, check_inputs, check_saved
 from associative_lstm.kernels.compiler.matmul import pack
-from associative_lstm.kernels.compiler.runtime import announce_compilation, by_team
+from associative_lstm.kernels.compiler.runtime import announce_compilation
+from associative_lstm.kernels.compiler.threads import by_team
 
 # A segment has as many steps as fit pre-activations into this many bytes: enough rows for efficient matrix products,
 # few enough to stay in the cache and to add little to a step's memory.
@@ -96,36 +97,15 @@ def _sequence(
     cells = x.new_empty(_kept(steps, keep), *c.shape)
     z = _linear(x, weight_ih, bias) if keep == 1 else x.new_empty(0, batch, weight_ih.shape[0])
     segment = steps if keep == 1 else _segment(x, weight_ih, keep)
-    w_hh, ends = _packed(weight_hh.T), _ends(lengths, x)
-    y = _product(x, w_hh)
+    whole, product = _whole(x, permutations, lengths, smooth, reverse), _product(x, weight_hh.T)
     with announce_compilation("the fused Associative LSTM, forward,", x.dtype):
         for first in range(0, steps, segment):
-            last = min(first + segment, steps)
-            t_from, t_to = _times(first, last, steps, reverse)
+            times = _times(first, min(first + segment, steps), steps, reverse)
             if keep > 1:
                 cells[first // keep] = c
-            by_team(
-                loops.forward,
-                batch,
-                w_hh[0],
-                first,
-                last,
-                steps,
-                reverse,
-                (z if keep == 1 else _linear(x[t_from:t_to], weight_ih, bias)).numpy(),
-                0 if keep == 1 else t_from,
-                w_hh,
-                weight_hh.shape[0],
-                y,
-                h.numpy(),
-                c.numpy(),
-                output.numpy(),
-                (cells if keep == 1 else cells[:0]).numpy(),
-                0,
-                permutations.contiguous().numpy(),
-                ends,
-                smooth,
-            )
+            segment_z = z if keep == 1 else _linear(x[times], weight_ih, bias)
+            kept = segment_z, output[times], cells if keep == 1 else cells[:0]
+            _forward(whole, first, product, (h, c), kept)
     return output, h, c, z, cells
 
 
@@ -172,94 +152,91 @@ def _sequence_backward(
     Nothing is checked here: autograd gives back what `_sequence` has checked, and gradients of the same shapes.
     """
     x, h_0, c_0 = x.contiguous(), h_0.contiguous(), c_0.contiguous()
-    steps, batch, _ = x.shape
-    rows_h = weight_hh.shape[0]
-    need_x, _, _, need_ih, need_hh, need_bias = needed
-    dx = torch.empty_like(x) if need_x else x.new_empty(0)
-    d_ih = torch.empty_like(weight_ih) if need_ih else x.new_empty(0)
-    d_hh = torch.empty_like(weight_hh) if need_hh else x.new_empty(0)
-    d_bias = x.new_zeros(weight_ih.shape[0]) if need_bias else x.new_empty(0)
-    no_cells = x.new_empty(0, *c_0.shape)
-    d_cells = None if keep > 1 else d_cells
     z, cells = z.contiguous(), cells.contiguous()
+    steps, batch, _ = x.shape
+    whole, product = _whole(x, permutations, lengths, smooth, reverse), _product(x, weight_hh)
+    segment = min(steps, _segment(x, weight_ih, keep))
+    dz_segment, first_dz = x.new_empty(segment, *z.shape[1:]), x.new_zeros(z.shape[1:])
     dh = torch.zeros_like(h_0) if d_h_n is None else _copy(d_h_n)
     dc = torch.zeros_like(c_0) if d_c_n is None else _copy(d_c_n)
-    dz_first = x.new_zeros(batch, weight_ih.shape[0])
-    w_hh, ends = _packed(weight_hh), _ends(lengths, x)
-    y = _product(x, w_hh)
-    segment = min(steps, _segment(x, weight_ih, keep))
-    dz_segment = x.new_empty(segment, batch, weight_ih.shape[0])
-    base, tau_start, c_start = 0, 0, c_0
+    no_cells = x.new_empty(0, *c_0.shape)
+    gradients = _WeightGradients(x, output, h_0, weight_ih, weight_hh, reverse, needed)
     with announce_compilation("the fused Associative LSTM, backward,", x.dtype):
         for first in reversed(range(0, steps, segment)):
             last = min(first + segment, steps)
-            t_from, t_to = _times(first, last, steps, reverse)
-            if keep > 1:
-                base, tau_start, c_start = t_from, first, cells[first // keep]
-                h = h_0 if first == 0 else _output_before(t_from, t_to, output, h_0, lengths, reverse)
-                z, segment_cells = _again(
-                    x,
-                    h,
-                    c_start,
-                    weight_ih,
-                    weight_hh,
-                    bias,
-                    permutations,
-                    ends,
-                    smooth,
-                    reverse,
-                    first,
-                    last,
+            times = _times(first, last, steps, reverse)
+            if keep > 1:  # compute the segment once more, from the state before it
+                before = cells[first // keep]
+                segment_z, segment_cells = (
+                    _linear(x[times], weight_ih, bias),
+                    x.new_empty(last - first, *c_0.shape),
                 )
+                kept = segment_z, x.new_empty(last - first, *h_0.shape), segment_cells
+                state = _copy(_before(times, output, h_0, lengths, reverse)), _copy(before)
+                _forward(whole, first, _product(x, weight_hh.T), state, kept)
             else:
-                segment_cells = cells
+                before = _before(times, cells, c_0, lengths, reverse)
+                segment_z, segment_cells = z[times], cells[times]
             dz = dz_segment[: last - first]
             # What comes from above may be one number expanded: it is copied a segment at a time.
-            above = output.new_zeros(dz.shape[0], *h_0.shape) if d_output is None else d_output[t_from:t_to]
-            above_cells = no_cells if d_cells is None else d_cells[t_from:t_to]
+            above = x.new_zeros(len(dz), *h_0.shape) if d_output is None else d_output[times].contiguous()
+            above_cells = no_cells if d_cells is None or keep > 1 else d_cells[times].contiguous()
             by_team(
                 loops.backward,
                 batch,
-                w_hh[0],
+                product.w.numbers,
+                whole,
                 first,
-                last,
-                steps,
-                reverse,
-                z.numpy(),
-                segment_cells.numpy(),
-                base,
-                c_start.numpy(),
-                tau_start,
-                w_hh,
-                y,
-                permutations.contiguous().numpy(),
-                ends,
-                smooth,
-                above.contiguous().numpy(),
-                above_cells.contiguous().numpy(),
-                dh.numpy(),
-                dc.numpy(),
-                dz.numpy(),
-                t_from,
-                dz_first.numpy(),
+                product,
+                loops.Saved(*_arrays(segment_z, segment_cells, before)),
+                loops.Above(*_arrays(above, above_cells)),
+                loops.State(*_arrays(dh, dc)),
+                loops.Gradients(*_arrays(dz, first_dz)),
             )
-            flat_dz, flat_x = dz.flatten(0, 1), x[t_from:t_to].flatten(0, 1)
-            if need_x:
-                torch.mm(flat_dz, weight_ih, out=dx[t_from:t_to].flatten(0, 1))
-            so_far = 0 if last == steps else 1  # the first segment overwrites what is not initialised
-            if need_ih:
-                d_ih.addmm_(flat_dz.T, flat_x, beta=so_far)
-            if need_bias:
-                d_bias += flat_dz.sum(0)
-            if need_hh:  # a step has seen the output of the step before it; its very first step, h_0
-                seen = (t_from + 1, min(t_to + 1, steps)) if reverse else (max(t_from - 1, 0), t_to - 1)
-                its_dz = dz[: seen[1] - seen[0]] if reverse else dz[len(dz) - (seen[1] - seen[0]) :]
-                d_hh.addmm_(
-                    its_dz.flatten(0, 1)[:, :rows_h].T, output[slice(*seen)].flatten(0, 1), beta=so_far
-                )
-    if need_hh:
-        d_hh.addmm_(dz_first[:, :rows_h].T, h_0)
+            gradients.add(times, dz)
+    dx, d_ih, d_hh, d_bias = gradients.finish(first_dz)
     return [dx, dh, dc, d_ih, d_hh, d_bias]
+
+
+class _WeightGradients:
+    """The gradients of x and of the weights, from those of the pre-activations, a segment at a time, last ones first.
+
+    What is not needed stays an empty tensor.
+    """
+
+    def __init__(self, x, output, h_0, weight_ih, weight_hh, reverse, needed):
+        self.x, self.output, self.h_0, self.weight_ih, self.reverse = x, output, h_0, weight_ih, reverse
+        self.rows_h = weight_hh.shape[0]
+        self.need_x, _, _, self.need_ih, self.need_hh, self.need_bias = needed
+        self.dx = torch.empty_like(x) if self.need_x else x.new_empty(0)
+        self.d_ih = torch.empty_like(weight_ih) if self.need_ih else x.new_empty(0)
+        self.d_hh = torch.empty_like(weight_hh) if self.need_hh else x.new_empty(0)
+        self.d_bias = x.new_zeros(weight_ih.shape[0]) if self.need_bias else x.new_empty(0)
+        self.so_far = 0  # the first segment overwrites what is not initialised
+
+    def add(self, times, dz):
+        flat_dz, flat_x = dz.flatten(0, 1), self.x[times].flatten(0, 1)
+        if self.need_x:
+            torch.mm(flat_dz, self.weight_ih, out=self.dx[times].flatten(0, 1))
+        if self.need_ih:
+            self.d_ih.addmm_(flat_dz.T, flat_x, beta=self.so_far)
+        if self.need_bias:
+            self.d_bias += flat_dz.sum(0)
+        if self.need_hh:  # a step has seen the output of the step before it; its very first step, h_0
+            if self.reverse:
+                seen = self.output[times.start + 1 : times.stop + 1]
+                its_dz = dz[: len(seen)]
+            else:
+                seen = self.output[max(times.start - 1, 0) : times.stop - 1]
+                its_dz = dz[len(dz) - len(seen) :]
+            flat_dz = its_dz.flatten(0, 1)[:, : self.rows_h]
+            self.d_hh.addmm_(flat_dz.T, seen.flatten(0, 1), beta=self.so_far)
+        self.so_far = 1
+
+    def finish(self, first_dz):
+        if self.need_hh:
+            self.d_hh.addmm_(first_dz[:, : self.rows_h].T, self.h_0)
+        return self.dx, self.d_ih, self.d_hh, self.d_bias
 
 
 @functools.wraps(_sequence_backward)
@@ -328,50 +305,36 @@ class _Eager(torch.autograd.Function):
         return *_differentiate(ctx, d_output, d_h_n, d_c_n, d_cells, _sequence_backward), *(None,) * 6
 
 
-def _again(x, h, c, weight_ih, weight_hh, bias, permutations, ends, smooth, reverse, first, last):
-    """z and cells of steps first to last - 1, computed once more from the state before them."""
-    steps, batch, _ = x.shape
-    t_from, t_to = _times(first, last, steps, reverse)
-    z = _linear(x[t_from:t_to], weight_ih, bias)
-    h, c = _copy(h), _copy(c)
-    output, cells = x.new_empty(last - first, *h.shape), x.new_empty(last - first, *c.shape)
-    w_hh = _packed(weight_hh.T)
+def _forward(whole, first, product, state, kept):
+    """`loops.forward` on tensors."""
     by_team(
         loops.forward,
-        batch,
-        w_hh[0],
+        len(product.y),
+        product.w.numbers,
+        whole,
         first,
-        last,
-        steps,
-        reverse,
-        z.numpy(),
-        t_from,
-        w_hh,
-        weight_hh.shape[0],
-        _product(x, w_hh),
-        h.numpy(),
-        c.numpy(),
-        output.numpy(),
-        cells.numpy(),
-        t_from,
-        permutations.contiguous().numpy(),
-        ends,
-        smooth,
+        product,
+        loops.State(*_arrays(*state)),
+        loops.Kept(*_arrays(*kept)),
     )
-    return z, cells
 
 
-def _output_before(t_from, t_to, output, h_0, lengths, reverse):
-    """h before a segment that is not the first. In reverse, an item that has not begun yet still has its h_0."""
+def _before(times, all_of_it, initial, lengths, reverse):
+    """Output or cells before a segment. In reverse, an item that has not begun yet still has its initial ones."""
     if not reverse:
-        return output[t_from - 1]
-    h = output[t_to]
-    return h if lengths is None else torch.where((lengths > t_to)[:, None], h, h_0)
+        return all_of_it[times.start - 1] if times.start > 0 else initial
+    if times.stop == len(all_of_it):
+        return initial
+    later = all_of_it[times.stop]
+    if lengths is None:
+        return later
+    begun = (lengths > times.stop).view(-1, *(1,) * (initial.dim() - 1))
+    return torch.where(begun, later, initial)
 
 
 def _times(first, last, steps, reverse):
-    """The times [from, to) of steps first to last - 1 in the direction of reading."""
-    return (steps - last, steps - first) if reverse else (first, last)
+    """The times of steps first to last - 1 in the direction of reading."""
+    return slice(steps - last, steps - first) if reverse else slice(first, last)
 
 
 def _kept(steps, keep):
@@ -395,18 +358,19 @@ def _linear(x, weight, bias):
     return linear(x, weight, bias)
 
 
-def _packed(w):
-    return pack(w.detach().numpy())
+def _arrays(*tensors):
+    return (tensor.numpy() for tensor in tensors)
 
 
-def _product(x, w_hh):
-    """Where the recurrent product of one step goes."""
-    _, panels, _, width, _, _ = w_hh
-    return x.new_empty(x.shape[1], panels * width).numpy()
+def _whole(x, permutations, lengths, smooth, reverse):
+    ends = _all_at(*x.shape[:2]) if lengths is None else lengths.contiguous().numpy()
+    return loops.Sequence(len(x), reverse, ends, permutations.contiguous().numpy(), smooth)
 
 
-def _ends(lengths, x):
-    return _all_at(*x.shape[:2]) if lengths is None else lengths.contiguous().numpy()
+def _product(x, w):
+    """The recurrent product with these weights."""
+    packed = pack(w.detach().numpy())
+    return loops.Product(packed, x.new_empty(x.shape[1], packed.filled).numpy())
 
 
 @functools.lru_cache(maxsize=16)

@@ -4,17 +4,76 @@ Where a batch is too small to be split, threads go through the loop together (th
 columns of the recurrent product, and takes every so-manyth item: the same ones at every step, so that it alone
 touches their state.
 
-Steps are counted by tau in the direction of reading: t = tau, or t = T - 1 - tau in reverse. Items of the batch are
-ordered by length, longest first, so that those at work at time t are the first few.
+A loop goes through one segment of the sequence. Steps are counted by tau in the direction of reading: t = tau, or
+t = steps - 1 - tau in reverse; a segment begins with step ``first``. Arrays over times hold the segment's, as they
+follow each other in time. Items of the batch are ordered by length, longest first, so that those at work at time t
+are the first few.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 from associative_lstm.kernels.associative.steps import backward_item, forward_item, workspace
-from associative_lstm.kernels.compiler.matmul import aligned, multiply
-from associative_lstm.kernels.compiler.runtime import jit, run_by_team
-from associative_lstm.kernels.compiler.simd import load, store, width
-from associative_lstm.kernels.compiler.team import ALONE, in_slices, together, wait
+from associative_lstm.kernels.compiler.matmul import Packed, aligned, multiply
+from associative_lstm.kernels.compiler.runtime import jit
+from associative_lstm.kernels.compiler.team import wait
+
+
+class Sequence(NamedTuple):
+    """What is true of a whole sequence."""
+
+    steps: int
+    reverse: bool
+    lengths: np.ndarray  # (B,)
+    permutations: np.ndarray  # (copies, N/2)
+    smooth: bool
+
+
+class Product(NamedTuple):
+    """The recurrent product of a step."""
+
+    w: Packed
+    y: np.ndarray  # (B, columns of w, filled): where it goes
+
+
+class State(NamedTuple):
+    """What is carried from step to step in place: a state, or the gradient of one."""
+
+    h: np.ndarray  # (B, heads * N)
+    c: np.ndarray  # (B, copies, N)
+
+
+class Kept(NamedTuple):
+    """What the forward loop finds and leaves."""
+
+    z: np.ndarray  # (times, B, rows): the input's part comes in, gates and sums go out
+    output: np.ndarray  # (times, B, heads * N)
+    cells: np.ndarray  # (times, B, copies, N), or of length 0 if they are not kept
+
+
+class Saved(NamedTuple):
+    """What the backward loop finds of the forward pass."""
+
+    z: np.ndarray
+    cells: np.ndarray
+    before: (
+        np.ndarray
+    )  # (B, copies, N): the state before the segment, or of an item that begins later, before that
+
+
+class Above(NamedTuple):
+    """The gradients of what went out."""
+
+    output: np.ndarray
+    cells: np.ndarray  # may be of length 0
+
+
+class Gradients(NamedTuple):
+    """The gradients that the backward loop leaves."""
+
+    z: np.ndarray
+    first_z: np.ndarray  # (B, rows): of each item's first step
 
 
 @jit
@@ -43,244 +102,111 @@ def _indices(permutations):
 
 
 @jit
-def _copy(source, source_at, target, target_at, count):
-    for j in range(0, count, width(source)):
-        store(target, target_at, j, count, load(source, source_at, j, count))
-
-
-@jit
-def _add(source, source_at, target, target_at, count):
-    for j in range(0, count, width(source)):
-        store(
-            target, target_at, j, count, load(target, target_at, j, count) + load(source, source_at, j, count)
-        )
-
-
-@jit
-def forward(
-    start,
-    stop,
-    turn,
-    first,
-    last,
-    steps,
-    reverse,
-    z,
-    z_base,
-    w_hh,
-    rows_h,
-    y,
-    h,
-    c,
-    output,
-    cells,
-    base,
-    permutations,
-    lengths,
-    smooth,
-):
-    """Steps tau = first to last - 1 for items start to stop - 1. The state h, c is updated in place.
-
-    Shapes: z ``(times, B, rows)`` from time z_base; output ``(times, B, heads * N)`` from time base, cells
-    ``(times, B, copies, N)`` too, or of length 0 if they are not kept; w_hh packed; y, to work with,
-    ``(B, columns of w_hh)``; h ``(B, heads * N)``; c ``(B, copies, N)``.
-    """
-    _, batch, rows = z.shape
-    copies, N = c.shape[1], c.shape[2]
-    H = h.shape[1]
-    n, heads, item = N // 2, H // N, copies * N
-    keep = cells.shape[0] > 0
-    t_first = steps - last if reverse else first
-    t_last = steps - first if reverse else last
-    fits = (
-        z.shape == (z.shape[0], c.shape[0], (1 + 8 * heads) * n)
-        and h.shape == (batch, heads * N)
-        and output.shape == (output.shape[0], batch, H)
-        and (not keep or cells.shape == (output.shape[0], batch, copies, N))
-        and permutations.shape == (copies, n)
-        and lengths.shape[0] == batch
+def _fits(start, stop, turn, sequence, first, product, state, z):
+    """Whether what both loops are given is of one size."""
+    times, batch, rows = z.shape
+    _, copies, N = state.c.shape
+    heads = state.h.shape[1] // max(N, 1)
+    return (
+        N >= 2
+        and rows == (1 + 8 * heads) * (N // 2)
+        and state.c.shape[0] == batch
+        and state.h.shape == (batch, heads * N)
+        and sequence.permutations.shape == (copies, N // 2)
+        and sequence.lengths.shape[0] == batch
         and 0 <= start <= stop <= batch
-        and 0 <= turn[0] < turn[1]
-        and 0 <= z_base <= t_first <= t_last <= z_base + z.shape[0]
-        and 0 <= base <= t_first <= t_last <= base + output.shape[0]
+        and 0 <= turn.member < turn.members
+        and 0 <= first <= sequence.steps - times
+        and product.w.columns <= product.w.filled
+        and product.y.shape == (batch, product.w.filled)
+    )
+
+
+@jit
+def forward(start, stop, turn, sequence, first, product, state, kept):
+    """The steps of a segment for items start to stop - 1."""
+    z, output = kept.z, kept.output
+    times, batch, rows = z.shape
+    (_, copies, N), H = state.c.shape, state.h.shape[1]
+    keep, rows_h = kept.cells.shape[0] > 0, product.w.columns
+    if not (
+        _fits(start, stop, turn, sequence, first, product, state, z)
+        and output.shape == (times, batch, H)
+        and (not keep or kept.cells.shape == (times, batch, copies, N))
         and (rows_h == rows or rows_h == rows - H)
-        and N >= 2
-        and w_hh[1] * w_hh[3] >= rows_h
-        and y.shape == (batch, w_hh[1] * w_hh[3])
-        and w_hh[2] == H
-    )
-    if not fits:
+        and product.w.depth == H
+    ):
         raise IndexError("forward: the arrays do not fit each other")
-    indices, _ = _indices(permutations)
-    flat_z, flat_c, flat_h = z.reshape(-1), c.reshape(-1), h.reshape(-1)
-    flat_output, flat_cells = output.reshape(-1), cells.reshape(-1)
-    flat_y, y_width = y.reshape(-1), y.shape[1]
-    y_slice, h_slice = y[start:stop], h[start:stop]
-    member, members, _ = turn
+    indices, _ = _indices(sequence.permutations)
+    n, heads = N // 2, H // N
+    h, c = state.h, state.c.reshape((batch, copies * N))
+    cells = kept.cells.reshape((kept.cells.shape[0], batch, copies * N))
+    y_slice, h_slice = product.y[start:stop], h[start:stop]
     work = aligned(workspace(heads, copies) * n, z)
-    for tau in range(first, last):
-        t = steps - 1 - tau if reverse else tau
-        count = _at_work(start, stop, lengths, t)
-        multiply(y_slice, h_slice, count, w_hh, member, members)
+    for step in range(times):
+        k = times - 1 - step if sequence.reverse else step
+        t = sequence.steps - 1 - first - step if sequence.reverse else first + step
+        count = _at_work(start, stop, sequence.lengths, t)
+        multiply(y_slice, h_slice, count, product.w, turn)
         wait(turn)
-        for b in range(start + member, start + count, members):
-            forward_item(
-                flat_z,
-                ((t - z_base) * batch + b) * rows,
-                flat_y,
-                b * y_width,
-                rows_h // n,
-                flat_c,
-                b * item,
-                flat_h,
-                b * H,
-                indices,
-                copies,
-                n,
-                heads,
-                smooth,
-                work,
-            )
-            at = (t - base) * batch + b
-            _copy(flat_h, b * H, flat_output, at * H, H)
+        for b in range(start + turn.member, start + count, turn.members):
+            forward_item(z[k, b], product.y[b, :rows_h], c[b], h[b], indices, n, heads, sequence.smooth, work)
+            output[k, b] = h[b]
             if keep:
-                _copy(flat_c, b * item, flat_cells, at * item, item)
-        for b in range(start + count + member, stop, members):
-            output[t - base, b] = 0
+                cells[k, b] = c[b]
+        for b in range(start + count + turn.member, stop, turn.members):
+            output[k, b] = 0
             if keep:
-                cells[t - base, b] = 0
+                cells[k, b] = 0
         wait(turn)
 
 
 @jit
-def backward(
-    start,
-    stop,
-    turn,
-    first,
-    last,
-    steps,
-    reverse,
-    z,
-    cells,
-    base,
-    c_start,
-    tau_start,
-    w_hh,
-    y,
-    permutations,
-    lengths,
-    smooth,
-    d_output,
-    d_cells,
-    dh,
-    dc,
-    dz,
-    dz_base,
-    dz_first,
-):
-    """The gradients of `forward`, tau = last - 1 down to first: dz goes out, dh and dc are carried on in place.
-
-    z and cells begin at time base; c_start is the state before step tau_start, where they begin. dz, d_output and
-    d_cells begin at time dz_base; d_cells may be of length 0. dz_first gets each item's dz at its first step.
-    """
-    _, batch, rows = z.shape
-    copies, N = dc.shape[1], dc.shape[2]
-    H = dh.shape[1]
-    n, heads, item = N // 2, H // N, copies * N
-    t_first = steps - last if reverse else first
-    t_last = steps - first if reverse else last
-    fits = (
-        z.shape == (z.shape[0], dc.shape[0], (1 + 8 * heads) * n)
-        and cells.shape == (z.shape[0], batch, copies, N)
-        and c_start.shape == dc.shape
-        and dh.shape == (batch, heads * N)
-        and permutations.shape == (copies, n)
-        and lengths.shape[0] == batch
-        and d_output.shape == (dz.shape[0], batch, H)
-        and (d_cells.shape[0] == 0 or d_cells.shape == (dz.shape[0], batch, copies, N))
-        and dz.shape == (dz.shape[0], batch, rows)
-        and dz_first.shape == (batch, rows)
-        and 0 <= start <= stop <= batch
-        and 0 <= turn[0] < turn[1]
-        and 0 <= base <= t_first <= t_last <= base + z.shape[0]
-        and 0 <= dz_base <= t_first <= t_last <= dz_base + dz.shape[0]
-        and tau_start <= first
-        and (tau_start == (steps - base - z.shape[0] if reverse else base))
-        and N >= 2
-        and w_hh[1] * w_hh[3] >= H
-        and y.shape == (batch, w_hh[1] * w_hh[3])
-        and w_hh[2] <= rows
-    )
-    if not fits:
+def backward(start, stop, turn, sequence, first, product, saved, above, state, gradients):
+    """The gradients of `forward`, from the segment's last step to its first. ``state`` is the gradient of one."""
+    z, dz, dh = saved.z, gradients.z, state.h
+    times, batch, rows = z.shape
+    (_, copies, N), H = state.c.shape, dh.shape[1]
+    if not (
+        _fits(start, stop, turn, sequence, first, product, state, z)
+        and saved.cells.shape == (times, batch, copies, N)
+        and saved.before.shape == (batch, copies, N)
+        and above.output.shape == (times, batch, H)
+        and (above.cells.shape[0] == 0 or above.cells.shape == (times, batch, copies, N))
+        and dz.shape == (times, batch, rows)
+        and gradients.first_z.shape == (batch, rows)
+        and product.w.columns == H
+        and product.w.depth <= rows
+    ):
         raise IndexError("backward: the arrays do not fit each other")
-    indices, inverses = _indices(permutations)
-    flat_z, flat_cells, flat_start = z.reshape(-1), cells.reshape(-1), c_start.reshape(-1)
-    flat_dc, flat_dz, flat_dh = dc.reshape(-1), dz.reshape(-1), dh.reshape(-1)
-    flat_d_output, flat_d_cells = d_output.reshape(-1), d_cells.reshape(-1)
-    flat_y, y_width = y.reshape(-1), y.shape[1]
-    y_slice = y[start:stop]
-    member, members, _ = turn
+    indices, inverses = _indices(sequence.permutations)
+    n, heads, item = N // 2, H // N, copies * N
+    dc, before = state.c.reshape((batch, item)), saved.before.reshape((batch, item))
+    cells = saved.cells.reshape((times, batch, item))
+    d_cells = above.cells.reshape((above.cells.shape[0], batch, item))
+    y_slice = product.y[start:stop]
     work = aligned(workspace(heads, copies) * n, z)
-    for tau in range(last - 1, first - 1, -1):
-        t = steps - 1 - tau if reverse else tau
-        count = _at_work(start, stop, lengths, t)
-        for b in range(start + member, start + count, members):
-            at = (t - dz_base) * batch + b
-            _add(flat_d_output, at * H, flat_dh, b * H, H)
+    for step in range(times - 1, -1, -1):
+        k = times - 1 - step if sequence.reverse else step
+        t = sequence.steps - 1 - first - step if sequence.reverse else first + step
+        count = _at_work(start, stop, sequence.lengths, t)
+        for b in range(start + turn.member, start + count, turn.members):
+            dh[b] += above.output[k, b]
             if d_cells.shape[0] > 0:
-                _add(flat_d_cells, at * item, flat_dc, b * item, item)
-            first_step = t == (lengths[b] - 1 if reverse else 0)
-            now = ((t - base) * batch + b) * item
-            if first_step or tau == tau_start:
-                before, before_at = flat_start, b * item
-            else:
-                before, before_at = flat_cells, now + (batch * item if reverse else -batch * item)
+                dc[b] += d_cells[k, b]
+            begins = t == (sequence.lengths[b] - 1 if sequence.reverse else 0)
+            previous = k + 1 if sequence.reverse else k - 1
+            c_before = before[b] if begins or step == 0 else cells[previous, b]
             backward_item(
-                flat_z,
-                ((t - base) * batch + b) * rows,
-                before,
-                before_at,
-                flat_cells,
-                now,
-                flat_dh,
-                b * H,
-                flat_dc,
-                b * item,
-                flat_dz,
-                at * rows,
-                indices,
-                inverses,
-                copies,
-                n,
-                heads,
-                smooth,
-                work,
-            )
-            if first_step:
-                dz_first[b] = dz[t - dz_base, b]
+                z[k, b], c_before, cells[k, b], dh[b], dc[b], dz[k, b],
+                indices, inverses, n, heads, sequence.smooth, work,
+            )  # fmt: skip
+            if begins:
+                gradients.first_z[b] = dz[k, b]
         wait(turn)
-        multiply(y_slice, dz[t - dz_base, start:stop], count, w_hh, member, members)
+        multiply(y_slice, dz[k, start:stop], count, product.w, turn)
         wait(turn)
-        for b in range(start + member, start + count, members):
-            _copy(flat_y, b * y_width, flat_dh, b * H, H)
-        for b in range(start + count + member, stop, members):
-            dz[t - dz_base, b] = 0
-
-
-@run_by_team(forward)
-@jit
-def _forward_in_team(team, slices, batch, *args):
-    if slices > 0:
-        in_slices(forward, team, slices, batch, (ALONE, *args))
-    else:
-        together(forward, team, batch, args)
-
-
-@run_by_team(backward)
-@jit
-def _backward_in_team(team, slices, batch, *args):
-    if slices > 0:
-        in_slices(backward, team, slices, batch, (ALONE, *args))
-    else:
-        together(backward, team, batch, args)
+        for b in range(start + turn.member, start + count, turn.members):
+            dh[b] = product.y[b, :H]
+        for b in range(start + count + turn.member, stop, turn.members):
+            dz[k, b] = 0

@@ -52,7 +52,7 @@ def transform(y, x, scratch, circle, inverse):
     im = n - re
     scale = x.dtype.type(1 / math.sqrt(n))
     if reverse.shape[0] == n:
-        source = _passes(y, x, scratch, cos, sin, re, im)
+        source = _passes(y, x, scratch, cos, sin, 2 if inverse else 0, 0 if inverse else 2)
         for k in range(n):
             y[k] = scale * source[reverse[k]]
             y[n + k] = scale * source[n + reverse[k]]
@@ -68,7 +68,10 @@ def transform(y, x, scratch, circle, inverse):
 
 @inline
 def _passes(y, x, scratch, cos, sin, re, im):
-    """Where the transform is, its bits reversed and not scaled: ``scratch``, or if n is 1 ``x``."""
+    """Where the transform is, its bits reversed and not scaled: ``scratch``, or if n is 1 ``x``.
+
+    Rows are of n/2 numbers; ``re`` and ``im`` are those where the two parts begin.
+    """
     half = x.shape[0] // 4
     source, passes = x, 0
     while half >> passes > 0:
@@ -77,8 +80,8 @@ def _passes(y, x, scratch, cos, sin, re, im):
         target = scratch if (passes - p) % 2 == 1 else y  # so that the last one is scratch
         for j in range(0, half, width(x)):
             a_re, a_im = load(source, re, j, half), load(source, im, j, half)
-            b_re, b_im = load(source, re + half, j, half), load(source, im + half, j, half)
-            c, s = load(cos, p * half, j, half), load(sin, p * half, j, half)
+            b_re, b_im = load(source, re + 1, j, half), load(source, im + 1, j, half)
+            c, s = load(cos, p, j, half), load(sin, p, j, half)
             d_re, d_im = a_re - b_re, a_im - b_im
             store_pairs(target, re, j, half, a_re + b_re, c * d_re + s * d_im)
             store_pairs(target, im, j, half, a_im + b_im, c * d_im - s * d_re)

@@ -1,11 +1,13 @@
 r"""Small matrix products for use inside compiled time loops.
 
-:math:`Y = H W` for a few rows of H at a time, with W packed into panels as wide as four vector registers. A tile,
-some rows of Y times one panel, is kept in registers while the products are summed. Sums run over the depth in
-order, each by fused multiply-adds, so a row's result does not depend on the rows that it shares a tile with.
+:math:`Y = H W` for a few rows of H at a time, with W packed into panels a few vector registers wide. A tile, some
+rows of Y times one panel, is kept in registers while the products are summed. Sums run over the depth in order, each
+by fused multiply-adds, so a row's result does not depend on the rows that it shares a tile with.
 
 The tile is written with explicit vectors because the compiler does not hold a block of sums in registers by itself.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,28 +16,37 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from associative_lstm.kernels.compiler.runtime import jit, run_by_team
-from associative_lstm.kernels.compiler.simd import VECTOR_BYTES, lanes_of, transpose
+from associative_lstm.kernels.compiler.runtime import jit
+from associative_lstm.kernels.compiler.simd import address, call, lanes_of, splat, suffix, transpose
 from associative_lstm.kernels.compiler.simd import width as vector_width
-from associative_lstm.kernels.compiler.team import ALONE, in_slices, together, wait
+from associative_lstm.kernels.compiler.target import VECTOR_BYTES, VECTOR_REGISTERS
+from associative_lstm.kernels.compiler.team import wait
 
-VECTORS = 4
-MOST_ROWS = 6  # rows of a tile: 6 x 4 sums, 4 vectors of W; 32 registers suffice
-
+MOST_ROWS = 6
+VECTORS = VECTOR_REGISTERS // 8
+"""Of a panel, so that the sums of a tile take three quarters of the registers, and the rest are for W and H."""
+WIDE_ROWS = MOST_ROWS // 2
+"""Up to so many rows a tile is two panels wide: a few sums at a time would wait for each other."""
 
 _TORCH = {4: torch.float32, 8: torch.float64}  # by bytes
 
-Packed = tuple[np.ndarray, int, int, int, int, int]
-"""Numbers, panels, depth, width of a panel, and how far apart panels and a panel's rows are."""
+
+class Packed(NamedTuple):
+    """W ``(depth, columns)`` in panels."""
+
+    numbers: np.ndarray
+    depth: int
+    columns: int
+    filled: int  # the columns of whole panels: beyond ``columns`` there are zeros
+    panel_stride: int  # from a panel to the next
+    row_stride: int  # from a panel's row to the next
 
 
 @intrinsic
-def panel_width(typingctx, array):
-    """Columns of a panel: those of four vector registers."""
+def _panel_width(typingctx, array):
+    """Columns of a panel."""
     columns = VECTORS * lanes_of(array.dtype)
-    return types.intp(array), lambda context, builder, signature, args: context.get_constant(
-        types.intp, columns
-    )
+    return types.intp(array), lambda context, *_: context.get_constant(types.intp, columns)
 
 
 @jit
@@ -83,8 +94,9 @@ def pack(w: np.ndarray) -> Packed:
     depth, columns = w.shape
     width = VECTORS * VECTOR_BYTES // w.itemsize
     panels = -(-columns // width)
-    if panels * width == columns and w.flags.c_contiguous and w.ctypes.data % VECTOR_BYTES == 0:
-        return w.reshape(-1), panels, depth, width, width, columns
+    filled = panels * width
+    if filled == columns and w.flags.c_contiguous and w.ctypes.data % VECTOR_BYTES == 0:
+        return Packed(w.reshape(-1), depth, columns, filled, width, columns)
     packed = torch.empty(
         panels, depth, width, dtype=_TORCH[w.itemsize]
     ).numpy()  # PyTorch's memory is aligned
@@ -92,143 +104,125 @@ def pack(w: np.ndarray) -> Packed:
         _transpose_panels(w.T, packed)
     else:
         _copy_panels(np.ascontiguousarray(w), packed)
-    return packed.reshape(-1), panels, depth, width, depth * width, width
+    return Packed(packed.reshape(-1), depth, columns, filled, depth * width, width)
 
 
-def _tile(rows: int, panels: int = 1):
-    """For each row r: y[y_at + r * y_stride + j] = sum_k h[h_at + r * h_stride + k] w[w_at + k * w_stride + j].
+@intrinsic
+def _tile(typingctx, rows, panels, y, y_at, y_stride, h, h_at, h_stride, w, w_at, packed):
+    """For each row r: y[y_at + r * y_stride + j] = sum_k h[h_at + r * h_stride + k] w[w_at + k * row_stride + j].
 
-    Of two panels, the other one's w begins panel_stride later.
+    Of two panels, the other one's w begins panel_stride later. Every number of rows, and of panels, is written out
+    on its own, because only then are the sums in registers.
     """
-    vectors = panels * VECTORS
+    lanes = lanes_of(y.dtype)
+    size = y.dtype.bitwidth // 8
 
-    @intrinsic
-    def tile(typingctx, y, y_at, y_stride, h, h_at, h_stride, w, w_at, w_stride, panel_stride, depth):
-        signature = types.void(y, y_at, y_stride, h, h_at, h_stride, w, w_at, w_stride, panel_stride, depth)
-        number = y.dtype
+    def codegen(context, builder, signature, args):
+        rows, panels, y_value, y_at, y_step, h_value, h_at, h_step, w_value, w_at, packed_value = args
+        vector = ir.VectorType(context.get_value_type(y.dtype), lanes)
+        integer = context.get_value_type(types.intp)
+        fields = dict(zip(Packed._fields, cgutils.unpack_tuple(builder, packed_value), strict=True))
+        depth, panel_stride, row_stride = (fields[k] for k in ("depth", "panel_stride", "row_stride"))
+        y_pointer = address(context, builder, y, y_value, y_at)
+        h_pointer = address(context, builder, h, h_value, h_at)
+        w_pointer = address(context, builder, w, w_value, w_at)
 
-        def codegen(context, builder, signature, args):
-            scalar = context.get_value_type(number)
-            lanes = VECTOR_BYTES // (4 if number == types.float32 else 8)
-            vector = ir.VectorType(scalar, lanes)
-            size = scalar.get_abi_size(context.target_data)
-            integer = context.get_value_type(types.intp)
+        def vector_at(base, *offsets):
+            for offset in offsets:
+                base = builder.gep(base, [offset])
+            return builder.bitcast(base, vector.as_pointer())
 
-            def pointer(k):
-                array = context.make_array(signature.args[k])(context, builder, args[k])
-                return builder.gep(array.data, [args[k + 1]])
-
-            y_pointer, h_pointer, w_pointer = pointer(0), pointer(3), pointer(6)
-            y_step, h_step = args[2], args[5]
-            name = f"llvm.fmuladd.v{lanes}f{8 * size}"
-            fma = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector] * 3), name)
+        def write_out(rows, panels):
             zero = ir.Constant(vector, None)
-            sums = [[cgutils.alloca_once_value(builder, zero) for _ in range(vectors)] for _ in range(rows)]
-
-            def vector_at(base, offset):
-                return builder.bitcast(builder.gep(base, [offset]), vector.as_pointer())
-
-            with cgutils.for_range(builder, args[10], intp=integer) as loop:
+            columns = [(p, v) for p in range(panels) for v in range(VECTORS)]
+            sums = {
+                (r, column): cgutils.alloca_once_value(builder, zero)
+                for r in range(rows)
+                for column in columns
+            }
+            with cgutils.for_range(builder, depth, intp=integer) as loop:
                 k = loop.index
-                panel_rows = [
-                    builder.add(builder.mul(k, args[8]), builder.mul(args[9], integer(p)))
-                    for p in range(panels)
-                ]
-                w_k = [
-                    builder.load(vector_at(w_pointer, builder.add(row, integer(v * lanes))), align=size)
-                    for row in panel_rows
-                    for v in range(VECTORS)
-                ]
+                w_k = {}
+                for p, v in columns:
+                    panel = builder.mul(panel_stride, integer(p))
+                    at = vector_at(w_pointer, builder.mul(k, row_stride), panel, integer(v * lanes))
+                    w_k[p, v] = builder.load(at, align=size)
                 for r in range(rows):
                     at = builder.add(builder.mul(h_step, integer(r)), k)
-                    h_k = builder.load(builder.gep(h_pointer, [at]))
-                    one = builder.insert_element(ir.Constant(vector, ir.Undefined), h_k, ir.IntType(32)(0))
-                    lanes_of_zero = ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
-                    h_all = builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), lanes_of_zero)
-                    for v in range(vectors):
-                        builder.store(
-                            builder.call(fma, [w_k[v], h_all, builder.load(sums[r][v])]), sums[r][v]
-                        )
-            for r in range(rows):
-                for v in range(vectors):
-                    at = builder.add(builder.mul(y_step, integer(r)), integer(v * lanes))
-                    builder.store(builder.load(sums[r][v]), vector_at(y_pointer, at), align=size)
-            return context.get_dummy_value()
+                    h_k = splat(builder, builder.load(builder.gep(h_pointer, [at])), lanes)
+                    for column in columns:
+                        total = sums[r, column]
+                        args = w_k[column], h_k, builder.load(total)
+                        builder.store(call(builder, f"llvm.fmuladd.{suffix(vector)}", vector, *args), total)
+            for (r, (p, v)), total in sums.items():
+                offset = integer((p * VECTORS + v) * lanes)
+                at = vector_at(y_pointer, builder.mul(y_step, integer(r)), offset)
+                builder.store(builder.load(total), at, align=size)
 
-        return signature, codegen
+        end = builder.append_basic_block("end")
+        for p, most in ((1, MOST_ROWS), (2, WIDE_ROWS)):
+            for r in range(1, most + 1):
+                this = builder.and_(
+                    builder.icmp_signed("==", rows, integer(r)), builder.icmp_signed("==", panels, integer(p))
+                )
+                with builder.if_then(this):
+                    write_out(r, p)
+                    builder.branch(end)
+        builder.branch(end)
+        builder.position_at_end(end)
+        return context.get_dummy_value()
 
-    return tile
-
-
-_tile1, _tile2, _tile3, _tile4, _tile5, _tile6 = (_tile(rows) for rows in range(1, MOST_ROWS + 1))
-_wide1, _wide2, _wide3 = (_tile(rows, panels=2) for rows in range(1, 4))
+    kind = types.intp
+    return types.void(kind, kind, y, kind, kind, h, kind, kind, w, kind, packed), codegen
 
 
 @jit
-def multiply(y, h, rows, packed, member, members):
-    """y[r, :] = h[r, :] W for the first ``rows`` rows, W as `pack` gives it: a member's share of the columns.
+def multiply(y, h, rows, w, turn):
+    """y[r, :] = h[r, :] W for the first ``rows`` rows: a thread's share of the columns.
 
-    Shapes: y ``(>= rows, >= columns)`` of W filled up to whole panels, h ``(>= rows, >= depth)``, contiguous.
+    Shapes: y ``(>= rows, >= filled)``, h ``(>= rows, >= depth)``, contiguous.
     """
-    w, panels, depth, width, panel_stride, w_stride = packed
+    width = _panel_width(w.numbers)
+    panels = w.filled // width
     if (
         rows > y.shape[0]
         or rows > h.shape[0]
-        or depth > h.shape[1]
-        or panels * width > y.shape[1]
-        or width != panel_width(w)
-        or not 0 <= member < members
-        or w.shape[0] < (panels - 1) * panel_stride + (depth - 1) * w_stride + width
+        or w.depth > h.shape[1]
+        or w.filled > y.shape[1]
+        or w.filled % width != 0
+        or not 0 <= turn.member < turn.members
+        or w.numbers.shape[0] < (panels - 1) * w.panel_stride + (w.depth - 1) * w.row_stride + width
     ):
         raise IndexError("multiply: an array is smaller than the product")
     flat_y, flat_h = y.reshape(-1), h.reshape(-1)
     y_stride, h_stride = y.shape[1], h.shape[1]
-    start = 0
-    while start < rows:
+    for start in range(0, rows, MOST_ROWS):
         count = min(MOST_ROWS, rows - start)
-        h_at = start * h_stride
-        p, end = member * panels // members, (member + 1) * panels // members
+        p, end = turn.member * panels // turn.members, (turn.member + 1) * panels // turn.members
         while p < end:
-            y_at = start * y_stride + p * width
-            w_at = p * panel_stride
-            wide = count <= 3 and p + 1 < end  # a few sums at a time would wait for each other
-            p += 2 if wide else 1
-            if wide and count == 1:
-                _wide1(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, panel_stride, depth)
-            elif wide and count == 2:
-                _wide2(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, panel_stride, depth)
-            elif wide:
-                _wide3(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, panel_stride, depth)
-            elif count == 1:
-                _tile1(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, panel_stride, depth)
-            elif count == 2:
-                _tile2(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, panel_stride, depth)
-            elif count == 3:
-                _tile3(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, panel_stride, depth)
-            elif count == 4:
-                _tile4(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, panel_stride, depth)
-            elif count == 5:
-                _tile5(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, panel_stride, depth)
-            else:
-                _tile6(flat_y, y_at, y_stride, flat_h, h_at, h_stride, w, w_at, w_stride, panel_stride, depth)
-        start += count
+            at_once = 2 if count <= WIDE_ROWS and p + 1 < end else 1
+            y_at, h_at = start * y_stride + p * width, start * h_stride
+            _tile(
+                count,
+                at_once,
+                flat_y,
+                y_at,
+                y_stride,
+                flat_h,
+                h_at,
+                h_stride,
+                w.numbers,
+                p * w.panel_stride,
+                w,
+            )
+            p += at_once
 
 
 @jit
-def multiply_repeatedly(start, stop, turn, y, h, packed, times):
+def multiply_repeatedly(start, stop, turn, y, h, w, times):
     """The products of a time loop without the rest of it, for items start to stop - 1: what a loop, which waits
     twice, cannot beat.
     """
-    member, members, _ = turn
     for _ in range(times):
-        multiply(y[start:stop], h[start:stop], stop - start, packed, member, members)
+        multiply(y[start:stop], h[start:stop], stop - start, w, turn)
         wait(turn)
-
-
-@run_by_team(multiply_repeatedly)
-@jit
-def _multiply_in_team(team, slices, batch, *args):
-    if slices > 0:
-        in_slices(multiply_repeatedly, team, slices, batch, (ALONE, *args))
-    else:
-        together(multiply_repeatedly, team, batch, args)

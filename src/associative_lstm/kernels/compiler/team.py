@@ -8,6 +8,7 @@ it, as a compiler does for a loop marked ``omp parallel``.
 import ctypes
 import functools
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from llvmlite import ir
@@ -16,14 +17,28 @@ from numba.core import cgutils
 from numba.core.callconv import excinfo_ptr_t
 from numba.extending import intrinsic
 
-_FUNCTIONS = (
-    "GOMP_parallel",
-    "GOMP_barrier",
-    "omp_get_thread_num",
-    "omp_get_num_threads",
-    "fegetenv",
-    "fesetenv",
-)
+
+class Team(NamedTuple):
+    """Where the library's functions are, by their names, and how many threads to ask for."""
+
+    GOMP_parallel: int
+    GOMP_barrier: int
+    omp_get_thread_num: int
+    omp_get_num_threads: int
+    fegetenv: int
+    fesetenv: int
+    threads: int
+
+
+class Turn(NamedTuple):
+    """A thread's place among those that go through a loop together."""
+
+    member: int
+    members: int
+    barrier: int  # the function with which they `wait` for each other, or 0
+
+
+ALONE = Turn(0, 1, 0)
 
 
 @functools.cache
@@ -31,18 +46,16 @@ def addresses() -> tuple[int, ...] | None:
     """Where the functions are in the libraries that PyTorch itself uses; None if it has no such OpenMP."""
     try:
         library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
-        return tuple(ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in _FUNCTIONS)
+        functions = [getattr(library, name) for name in Team._fields[:-1]]
     except (OSError, AttributeError):
         return None
+    return tuple(ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions)
 
-
-ALONE = (0, 1, 0)
-"""The turn of a thread that shares its work with no other: number, how many there are, where they wait."""
 
 _VOID, _INT, _LONG, _POINTER = ir.VoidType(), ir.IntType(32), ir.IntType(64), ir.IntType(8).as_pointer()
 _ENVIRONMENT = ir.ArrayType(_LONG, 32)  # larger than any system's fenv_t
-_ARGS, _STOP, _NUMBER, _COUNT, _GET, _SET, _BARRIER, _SLICES, _CODE, _ERROR, _CALLERS = range(11)
-"""What the threads share: from the caller up to _SLICES, then a kernel's error, and the caller's environment."""
+_TEAM, _SLICES, _STOP, _ARGS, _CODE, _ERROR, _CALLERS = range(7)
+"""What the threads share: what `in_team` was given, a kernel's error, and the caller's environment."""
 
 
 def _call_address(builder, address, result, *args):
@@ -58,99 +71,76 @@ def _environment(builder, shared):
     return builder.bitcast(_field(builder, shared, _CALLERS), _POINTER)
 
 
-def _member(context, module, shared_type, compiled, share):
-    """The function that every thread of the team calls. ``share`` makes its calls of the kernel."""
+def _member(context, module, shared_type, compiled):
+    """The function that every thread of the team calls."""
     function = ir.Function(module, ir.FunctionType(_VOID, [_POINTER]), module.get_unique_name("member"))
     function.linkage = "internal"
     builder = ir.IRBuilder(function.append_basic_block())
     shared = builder.bitcast(function.args[0], shared_type.as_pointer())
-    args, stop, number, count, get, set_, barrier, slices = (
-        builder.load(_field(builder, shared, k)) for k in range(_CODE)
-    )
+    team, slices, stop, args = (builder.load(_field(builder, shared, k)) for k in range(_CODE))
+    _, barrier, number, count, get, set_, _ = cgutils.unpack_tuple(builder, team)
     number, count = (builder.sext(_call_address(builder, f, _INT), _LONG) for f in (number, count))
     own = builder.bitcast(builder.alloca(_ENVIRONMENT), _POINTER)
     _call_address(builder, get, _INT, own)
     _call_address(builder, set_, _INT, _environment(builder, shared))
 
-    def call(*first):
+    def call(start, stop, *turn):
+        turn = context.make_tuple(builder, compiled.signature.args[2], turn)
         status, _ = context.call_internal_no_propagate(
-            builder, compiled.fndesc, compiled.signature, [*first, *cgutils.unpack_tuple(builder, args)]
+            builder,
+            compiled.fndesc,
+            compiled.signature,
+            [start, stop, turn, *cgutils.unpack_tuple(builder, args)],
         )
         with builder.if_then(status.is_error, likely=False):
             builder.store(status.code, _field(builder, shared, _CODE))
             builder.store(status.excinfoptr, _field(builder, shared, _ERROR))
 
-    share(builder, call, stop, number, count, barrier, slices)
+    with builder.if_else(builder.icmp_signed(">", slices, _LONG(0))) as (apart, together):
+        with apart, cgutils.for_range_slice(builder, number, slices, count, _LONG) as (k, _):
+            edges = (builder.sdiv(builder.mul(stop, e), slices) for e in (k, builder.add(k, _LONG(1))))
+            call(*edges, *(_LONG(value) for value in ALONE))
+        with together:
+            call(_LONG(0), stop, number, count, barrier)
     _call_address(builder, set_, _INT, own)
     builder.ret_void()
     return function
 
 
-def _in_team(context, builder, compiled, share, team, stop, args, slices):
-    """Have every thread of the team call its `_member`; raise what a kernel has raised when all have ended."""
-    parallel, barrier, number, count, get, set_, threads = team
-    context.active_code_library.add_linking_library(compiled.library)
-    given = [args, stop, number, count, get, set_, barrier, slices]
-    given += [_INT(0), ir.Constant(excinfo_ptr_t, None)]
-    shared_type = ir.LiteralStructType([value.type for value in given] + [_ENVIRONMENT])
-    member = _member(context, builder.module, shared_type, compiled, share)
-    shared = cgutils.alloca_once(builder, shared_type)
-    for k, value in enumerate(given):
-        builder.store(value, _field(builder, shared, k))
-    _call_address(builder, get, _INT, _environment(builder, shared))
-    data, everyone = builder.bitcast(shared, _POINTER), builder.trunc(threads, _INT)
-    _call_address(builder, parallel, _VOID, member, data, everyone, _INT(0))
-    code, error = (builder.load(_field(builder, shared, k)) for k in (_CODE, _ERROR))
-    status = context.call_conv._get_return_status(builder, code, error)
-    with builder.if_then(status.is_error, likely=False):
-        context.call_conv.return_status_propagate(builder, status)
-    return context.get_dummy_value()
-
-
 @intrinsic
-def in_slices(typingctx, kernel, team, slices, stop, args):
-    """``kernel(a, b, *args)`` for the slices of ``range(stop)``, side by side.
+def in_team(typingctx, kernel, team, slices, stop, args):
+    """``kernel(a, b, turn, *args)`` for the slices of ``range(stop)``, side by side on the threads of the team.
 
-    ``team``: the `addresses` and the threads to ask for, which may be more or fewer than the slices. An exception in
-    a slice is raised here when all have ended. What a thread does with denormal numbers, and the rest of its
-    floating-point environment, is the caller's for as long as it works here.
+    There may be more or fewer slices than threads. With 0 slices every thread calls ``kernel(0, stop, turn, *args)``,
+    and its turn says which one it is; else the turn is `ALONE`.
+
+    An exception is raised here when all have ended. A kernel that raises one and waits for others must do so in every
+    thread, after as many waits: the others would wait for ever. What a thread does with denormal numbers, and the
+    rest of its floating-point environment, is the caller's for as long as it works here.
     """
-    of_kernel = kernel.get_call_type(typingctx, (types.intp, types.intp, *args.types), {})
-
-    def share(builder, call, stop, number, count, barrier, slices):
-        with cgutils.for_range_slice(builder, number, slices, count, _LONG) as (k, _):
-            call(*(builder.sdiv(builder.mul(stop, edge), slices) for edge in (k, builder.add(k, _LONG(1)))))
-
-    def codegen(context, builder, signature, values):
-        _, team, slices, stop, args = values
-        compiled = kernel.dispatcher.get_compile_result(of_kernel)
-        team = cgutils.unpack_tuple(builder, team)
-        return _in_team(context, builder, compiled, share, team, stop, args, slices)
-
-    return types.void(kernel, team, types.intp, types.intp, args), codegen
-
-
-@intrinsic
-def together(typingctx, kernel, team, stop, args):
-    """``kernel(0, stop, turn, *args)`` on every thread of the team at once; the rest as in `in_slices`.
-
-    ``turn``: the thread's number, how many there are, and where they `wait` for each other. A kernel that raises an
-    exception must do so in every thread, after as many waits: the others would wait for ever.
-    """
-    turn = types.UniTuple(types.intp, 3)
+    turn = types.NamedUniTuple(types.intp, len(Turn._fields), Turn)
     of_kernel = kernel.get_call_type(typingctx, (types.intp, types.intp, turn, *args.types), {})
 
     def codegen(context, builder, signature, values):
-        _, team, stop, args = values
-
-        def share(builder, call, stop, number, count, barrier, slices):
-            call(_LONG(0), stop, context.make_tuple(builder, turn, (number, count, barrier)))
-
         compiled = kernel.dispatcher.get_compile_result(of_kernel)
-        team = cgutils.unpack_tuple(builder, team)
-        return _in_team(context, builder, compiled, share, team, stop, args, _LONG(0))
+        context.active_code_library.add_linking_library(compiled.library)
+        given = [*values[1:], _INT(0), ir.Constant(excinfo_ptr_t, None)]
+        shared_type = ir.LiteralStructType([value.type for value in given] + [_ENVIRONMENT])
+        member = _member(context, builder.module, shared_type, compiled)
+        shared = cgutils.alloca_once(builder, shared_type)
+        for k, value in enumerate(given):
+            builder.store(value, _field(builder, shared, k))
+        parallel, _, _, _, get, _, threads = cgutils.unpack_tuple(builder, values[1])
+        _call_address(builder, get, _INT, _environment(builder, shared))
+        data, everyone = builder.bitcast(shared, _POINTER), builder.trunc(threads, _INT)
+        _call_address(builder, parallel, _VOID, member, data, everyone, _INT(0))
+        code, error = (builder.load(_field(builder, shared, k)) for k in (_CODE, _ERROR))
+        status = context.call_conv._get_return_status(builder, code, error)
+        with builder.if_then(status.is_error, likely=False):
+            context.call_conv.return_status_propagate(builder, status)
+        return context.get_dummy_value()
 
-    return types.void(kernel, team, types.intp, args), codegen
+    return types.void(kernel, team, types.intp, types.intp, args), codegen
 
 
 @intrinsic

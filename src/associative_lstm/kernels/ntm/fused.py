@@ -4,7 +4,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from associative_lstm.kernels.compiler.runtime import announce_compilation, over_batch
+from associative_lstm.kernels.compiler.runtime import announce_compilation
+from associative_lstm.kernels.compiler.threads import over_batch
 from associative_lstm.kernels.ntm import loops
 from associative_lstm.kernels.ntm.reference import EPSILON, SMALLEST_WEIGHT, NTMState
 

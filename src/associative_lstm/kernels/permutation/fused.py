@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
-from associative_lstm.kernels.compiler.runtime import announce_compilation, jit, over_batch
+from associative_lstm.kernels.compiler.runtime import announce_compilation, jit
+from associative_lstm.kernels.compiler.threads import over_batch
 
 
 @jit

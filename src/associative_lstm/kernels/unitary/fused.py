@@ -7,7 +7,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.function import once_differentiable
 
 from associative_lstm.kernels.compiler.fourier import Table, table
-from associative_lstm.kernels.compiler.runtime import announce_compilation, over_batch
+from associative_lstm.kernels.compiler.runtime import announce_compilation
+from associative_lstm.kernels.compiler.threads import over_batch
 from associative_lstm.kernels.unitary.loops import backward, forward
 from associative_lstm.kernels.unitary.reference import SMALLEST_MODULUS
 
