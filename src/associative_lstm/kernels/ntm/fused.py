@@ -7,7 +7,7 @@ from torch import Tensor
 from associative_lstm.kernels.compiler.runtime import announce_compilation
 from associative_lstm.kernels.compiler.threads import over_batch
 from associative_lstm.kernels.ntm import loops
-from associative_lstm.kernels.ntm.reference import EPSILON, SMALLEST_WEIGHT, NTMState
+from associative_lstm.kernels.ntm.reference import NTMState
 
 
 def _check(z_x: Tensor, state: NTMState, weight_hh: Tensor, weight_heads: Tensor, bias_heads: Tensor) -> None:
@@ -42,11 +42,6 @@ def _array(tensor: Tensor) -> np.ndarray:
     return tensor.contiguous().numpy()
 
 
-def _constants(like: Tensor) -> tuple[np.floating, np.floating]:
-    real = np.float32 if like.dtype == torch.float32 else np.float64
-    return real(EPSILON), real(SMALLEST_WEIGHT)
-
-
 @torch.library.custom_op("associative_lstm::ntm_sequence", mutates_args=())
 def _sequence(
     z_x: Tensor,
@@ -76,9 +71,8 @@ def _sequence(
             _array(weight_hh.T),
             _array(weight_heads.T),
             _array(bias_heads),
-            *_constants(z_x),
             output.numpy(),
-            *(tensor.numpy() for tensor in history),
+            loops.History(*(tensor.numpy() for tensor in history)),
         )
     c_n.copy_(cells[-1])
     memory_n.copy_(all_memory[-1])
@@ -136,12 +130,10 @@ def _sequence_backward(
             _array(grad_output),
             _array(weight_hh),
             _array(weight_heads),
-            *_constants(output),
-            *(tensor.numpy() for tensor in history),
+            loops.History(*(tensor.numpy() for tensor in history)),
             grad_z.numpy(),
             grad_p.numpy(),
-            grad_hr.numpy(),
-            *(grad.numpy() for grad in carried),
+            loops.Carried(*(grad.numpy() for grad in (grad_hr, *carried))),
         )
     entering = torch.cat([hr_0.unsqueeze(0), output[:-1]])
     grad_p = grad_p.flatten(0, 1)

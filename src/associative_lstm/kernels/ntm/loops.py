@@ -1,25 +1,46 @@
 """The Neural Turing Machine's time loop, compiled, each way; `fused` makes an operator of it.
 
-Names are those of `ntm`. What one step keeps for the way back:
-
-- ``gates``: the controller's gates and update, activated; ``cells``
-- ``p``: the heads' parameters, activated: for every place (those of writing, then those of reading) a key (W),
-  beta, gate, shift (3) and gamma; then for every head the vector to erase, and for every head the one to add
-- ``places``: for every place the cosine, and the weighting after content, interpolation and shift
-- ``weights`` (after sharpening), ``memory``, and the ``lengths`` of its locations before the step
-
-``cells``, ``weights`` and ``memory`` have a first entry for the initial state. Without gradients every array has
-room for one step, which the next overwrites.
+Names are those of `reference`.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from associative_lstm.kernels.compiler.elementary import exp, sigmoid, tanh
 from associative_lstm.kernels.compiler.products import add_products
 from associative_lstm.kernels.compiler.runtime import jit
-from associative_lstm.kernels.ntm.reference import STRONGEST
+from associative_lstm.kernels.ntm.reference import EPSILON, SMALLEST_WEIGHT, STRONGEST
+
+
+class History(NamedTuple):
+    """What every step keeps for the way back.
+
+    ``cells``, ``weights`` and ``memory`` have a first entry for the initial state. Without gradients every array has
+    room for one step, which the next overwrites.
+    """
+
+    gates: np.ndarray  # (T, B, 4H): the controller's gates and update, activated
+    cells: np.ndarray  # (T + 1, B, H)
+    p: np.ndarray
+    """The heads' parameters, activated: for every place (those of writing, then those of reading) a key (W), beta,
+    gate, shift (3) and gamma; then for every head the vector to erase, and for every head the one to add."""
+    places: (
+        np.ndarray
+    )  # (T, B, 2 heads, 4, N): the cosine, and the weighting after content, interpolation and shift
+    weights: np.ndarray  # (T + 1, B, 2 heads, N): after sharpening
+    memory: np.ndarray  # (T + 1, B, N, W)
+    lengths: np.ndarray  # (T, B, N): of the memory's locations before the step
+
+
+class Carried(NamedTuple):
+    """Comes in as the gradient of the final state, is carried over the steps, and goes out as the initial one's."""
+
+    hr: np.ndarray  # (B, H + heads * W): h and the reads side by side
+    c: np.ndarray
+    memory: np.ndarray
+    weights: np.ndarray
 
 
 @jit
@@ -83,13 +104,13 @@ def _activate(p, heads, width):
 
 
 @jit
-def _address(p, memory, lengths, epsilon, smallest, places, w_before, w_after):
+def _address(p, memory, lengths, places, w_before, w_after):
     """From one place to the next; fills ``places``."""
     N, width = memory.shape
     beta, gate, back, stay, forth, gamma = p[width:]
     cosine, content, gated, shifted = places
-    zero, one = p.dtype.type(0), p.dtype.type(1)
-    total = epsilon
+    zero, one, smallest = p.dtype.type(0), p.dtype.type(1), p.dtype.type(SMALLEST_WEIGHT)
+    total = p.dtype.type(EPSILON)
     for j in range(width):
         total += p[j] * p[j]
     key_length = math.sqrt(total)
@@ -134,25 +155,8 @@ def _write_and_read(erase, add, weights, before, after, reads, kept, added):
 
 
 @jit
-def forward(
-    start,
-    stop,
-    z_x,
-    hr_0,
-    transposed_hh,
-    transposed_heads,
-    bias_heads,
-    epsilon,
-    smallest,
-    output,
-    gates,
-    cells,
-    p,
-    places,
-    weights,
-    memory,
-    lengths,
-):
+def forward(start, stop, z_x, hr_0, transposed_hh, transposed_heads, bias_heads, output, history):
+    gates, cells, p, places, weights, memory, lengths = history
     T, H = z_x.shape[0], cells.shape[2]
     heads, N, width = weights.shape[2] // 2, memory.shape[2], memory.shape[3]
     keep = cells.shape[0] == T + 1
@@ -169,7 +173,7 @@ def forward(
         add_products(p[now, start:stop], transposed_heads, output[t, start:stop])
         for b in range(start, stop):
             for i in range(N):
-                total = epsilon
+                total = memory.dtype.type(EPSILON)
                 for j in range(width):
                     total += memory[now, b, i, j] * memory[now, b, i, j]
                 lengths[now, b, i] = math.sqrt(total)
@@ -180,8 +184,6 @@ def forward(
                     place[k],
                     memory[now, b],
                     lengths[now, b],
-                    epsilon,
-                    smallest,
                     places[now, b, k],
                     weights[now, b, k],
                     weights[then, b, k],
@@ -236,9 +238,7 @@ def _write_and_read_backward(
 
 
 @jit
-def _address_backward(
-    p, memory, lengths, epsilon, smallest, places, w_before, w, grad_w, grad_memory, grad_p, carry
-):
+def _address_backward(p, memory, lengths, places, w_before, w, grad_w, grad_memory, grad_p, carry):
     """Adds to ``grad_p`` and ``grad_memory``; ``carry`` becomes the gradient of ``w_before``.
 
     ``grad_w`` is used up.
@@ -246,7 +246,7 @@ def _address_backward(
     N, width = memory.shape
     beta, gate, back, stay, forth, gamma = p[width:]
     cosine, content, gated, shifted = places
-    zero, one = p.dtype.type(0), p.dtype.type(1)
+    zero, one, smallest = p.dtype.type(0), p.dtype.type(1), p.dtype.type(SMALLEST_WEIGHT)
 
     mean = zero
     for i in range(N):
@@ -268,7 +268,7 @@ def _address_backward(
         carry[i] = grad  # of ``gated``
         mean += content[i] * grad * gate
 
-    grad_beta, key_length = zero, epsilon
+    grad_beta, key_length = zero, p.dtype.type(EPSILON)
     for j in range(width):
         key_length += p[j] * p[j]
     key_length = math.sqrt(key_length)
@@ -317,32 +317,10 @@ def _controller_backward(gates, c_before, c_after, grad_h, grad_c, grad_z):
 
 
 @jit
-def backward(
-    start,
-    stop,
-    grad_output,
-    weight_hh,
-    weight_heads,
-    epsilon,
-    smallest,
-    gates,
-    cells,
-    p,
-    places,
-    weights,
-    memory,
-    lengths,
-    grad_z,
-    grad_p,
-    grad_hr,
-    grad_c,
-    grad_memory,
-    grad_weights,
-):
-    """The last four come in as the gradients of the final state, carry over the steps, and go out as the initial's.
-
-    ``grad_hr`` has h and the reads side by side; ``grad_p`` comes in as zero.
-    """
+def backward(start, stop, grad_output, weight_hh, weight_heads, history, grad_z, grad_p, carried):
+    """``grad_z`` goes out; ``grad_p``, which comes in as zero, too."""
+    gates, cells, p, places, weights, memory, lengths = history
+    grad_hr, grad_c, grad_memory, grad_weights = carried
     T, H = gates.shape[0], cells.shape[2]
     heads, width = weights.shape[2] // 2, memory.shape[3]
     scratch = np.empty((heads + 1, width), memory.dtype)
@@ -373,8 +351,6 @@ def backward(
                     place[k],
                     memory[t, b],
                     lengths[t, b],
-                    epsilon,
-                    smallest,
                     places[t, b, k],
                     weights[t, b, k],
                     weights[t + 1, b, k],

@@ -6,11 +6,10 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.function import once_differentiable
 
-from associative_lstm.kernels.compiler.fourier import Table, table
+from associative_lstm.kernels.compiler.fourier import table
 from associative_lstm.kernels.compiler.runtime import announce_compilation
 from associative_lstm.kernels.compiler.threads import over_batch
-from associative_lstm.kernels.unitary.loops import backward, forward
-from associative_lstm.kernels.unitary.reference import SMALLEST_MODULUS
+from associative_lstm.kernels.unitary import loops
 
 
 def _check(
@@ -46,24 +45,11 @@ def _array(tensor: Tensor) -> np.ndarray:
     return tensor.contiguous().numpy()
 
 
-def _constants(
-    angles: Tensor, reflections: Tensor, permutation: Tensor, bias: Tensor
-) -> tuple[np.ndarray | np.floating | Table, ...]:
-    """What both routines take between the inputs and the results."""
-    v = _array(reflections)
-    factors = _array(2 / reflections.square().sum(1))
-    circle = table(v.shape[1] // 2, v.dtype)
-    smallest = v.dtype.type(SMALLEST_MODULUS)
-    return (
-        _array(angles.cos()),
-        _array(angles.sin()),
-        v,
-        factors,
-        _array(permutation),
-        _array(bias),
-        smallest,
-        circle,
-    )
+def _constants(angles: Tensor, reflections: Tensor, permutation: Tensor, bias: Tensor) -> loops.Constants:
+    factors = 2 / reflections.square().sum(1)
+    tensors = (angles.cos(), angles.sin(), reflections, factors, permutation, bias)
+    circle = table(bias.shape[0], np.dtype(str(bias.dtype).removeprefix("torch.")))
+    return loops.Constants(*(_array(tensor) for tensor in tensors), circle)
 
 
 def _sequence(
@@ -80,11 +66,11 @@ def _sequence(
     output, kept = _empty(u, h_0, angles, reflections, permutation, bias, keep)
     with announce_compilation("the unitary RNN, forward,", str(u.dtype)):
         over_batch(
-            forward,
+            loops.forward,
             u.shape[1],
             _array(u),
             _array(h_0),
-            *_constants(angles, reflections, permutation, bias),
+            _constants(angles, reflections, permutation, bias),
             output.numpy(),
             kept.numpy(),
             u.new_empty(2, *h_0.shape).numpy(),
@@ -125,15 +111,15 @@ def _sequence_backward(
     grad_v, grad_s, grad_bias = grad.new_zeros(B, 2, N), grad.new_zeros(B, 2), grad.new_zeros(B, n)
     with announce_compilation("the unitary RNN, backward,", str(grad.dtype)):
         over_batch(
-            backward,
+            loops.backward,
             B,
             _array(grad),
             _array(h_0),
-            *_constants(angles, reflections, permutation, bias),
+            _constants(angles, reflections, permutation, bias),
             output.numpy(),
             kept.numpy(),
             grad.new_empty(3, B, N).numpy(),
-            *(t.numpy() for t in (grad_u, grad_h, grad_angles, grad_v, grad_s, grad_bias)),
+            loops.Gradients(*(t.numpy() for t in (grad_u, grad_h, grad_angles, grad_v, grad_s, grad_bias))),
         )
     if angles.shape[1] != B:
         grad_angles = grad_angles.sum(1, keepdim=True)

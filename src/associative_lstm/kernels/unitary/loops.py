@@ -14,9 +14,36 @@ same. For a reflection y = R x, with :math:`p = v^\dagger x` and :math:`q = v^\d
 """
 
 import math
+from typing import NamedTuple
 
-from associative_lstm.kernels.compiler.fourier import transform
+import numpy as np
+
+from associative_lstm.kernels.compiler.fourier import Table, transform
 from associative_lstm.kernels.compiler.runtime import inline, jit
+from associative_lstm.kernels.unitary.reference import SMALLEST_MODULUS
+
+
+class Constants(NamedTuple):
+    """What is the same for all steps, or given for each."""
+
+    cos: np.ndarray  # of the angles, (T, B, 3, n) or for all steps and items (1, 1, 3, n)
+    sin: np.ndarray
+    v: np.ndarray  # of the reflections, (2, N)
+    factors: np.ndarray  # 2 / s
+    permutation: np.ndarray
+    bias: np.ndarray
+    circle: Table  # of the transform
+
+
+class Gradients(NamedTuple):
+    """What is summed over steps comes in as zero, and so does ``h``, which goes out as the gradient of h_0."""
+
+    u: np.ndarray
+    h: np.ndarray
+    angles: np.ndarray  # (T, B, 3, n) or (1, B, 3, n)
+    v: np.ndarray  # (B, 2, N), without what comes through s
+    s: np.ndarray  # (B, 2), the sum of Re(p conj(q))
+    bias: np.ndarray  # (B, n)
 
 
 @inline
@@ -72,16 +99,14 @@ def _reflect_gradient(grad, x, g, p_re, p_im, q_re, q_im, factor):
 
 
 @jit
-def forward(
-    start, stop, u, h_0, cos, sin, v, factors, permutation, bias, smallest, circle, output, kept, work
-):
+def forward(start, stop, u, h_0, constants, output, kept, work):
     """``kept`` are a, b, c and z of every step if it has room for them, and scratch space otherwise.
 
-    ``cos`` and ``sin`` are of the angles, one for every step and item or one for all; ``factors`` are 2 / s;
-    ``circle`` is the table of the transform; ``work`` has two vectors for every item.
+    ``work`` has two vectors for every item.
     """
+    cos, sin, v, factors, permutation, bias, circle = constants
     T, n = u.shape[0], bias.shape[0]
-    zero = bias.dtype.type(0)
+    zero, smallest = bias.dtype.type(0), bias.dtype.type(SMALLEST_MODULUS)
     for b in range(start, stop):
         x, scratch = work[0, b], work[1, b]
         turn_b = b if cos.shape[1] > 1 else 0
@@ -108,35 +133,12 @@ def forward(
 
 
 @jit
-def backward(
-    start,
-    stop,
-    grad,
-    h_0,
-    cos,
-    sin,
-    v,
-    factors,
-    permutation,
-    bias,
-    smallest,
-    circle,
-    output,
-    kept,
-    work,
-    grad_u,
-    grad_h,
-    grad_angles,
-    grad_v,
-    grad_s,
-    grad_bias,
-):
-    """What is summed over steps comes in as zero, and so does ``grad_h``, which goes out as the gradient of h_0.
-
-    ``grad_s`` is the sum of Re(p conj(q)), one for each reflection.
-    """
+def backward(start, stop, grad, h_0, constants, output, kept, work, gradients):
+    """``work`` has three vectors for every item."""
+    cos, sin, v, factors, permutation, bias, circle = constants
+    grad_u, grad_h, grad_angles, grad_v, grad_s, grad_bias = gradients
     T, n = grad.shape[0], bias.shape[0]
-    zero = bias.dtype.type(0)
+    zero, smallest = bias.dtype.type(0), bias.dtype.type(SMALLEST_MODULUS)
     for b in range(start, stop):
         g, x, scratch = work[0, b], work[1, b], work[2, b]
         carry = grad_h[b]
