@@ -16,7 +16,7 @@ import numpy as np
 
 from associative_lstm.kernels.associative.steps import backward_item, forward_item, workspace
 from associative_lstm.kernels.compiler.matmul import Packed, aligned, multiply
-from associative_lstm.kernels.compiler.runtime import jit
+from associative_lstm.kernels.compiler.runtime import inline, jit
 from associative_lstm.kernels.compiler.team import wait
 
 
@@ -101,12 +101,25 @@ def _indices(permutations):
     return indices, inverses
 
 
+@inline
+def _copy(source, target):
+    """As ``target[:] = source``, which Numba compiles for seconds, with messages for shapes that differ."""
+    for j in range(target.shape[0]):
+        target[j] = source[j]
+
+
+@inline
+def _add(source, target):
+    for j in range(target.shape[0]):
+        target[j] += source[j]
+
+
 @jit
 def _fits(start, stop, turn, sequence, first, product, state, z):
     """Whether what both loops are given is of one size."""
     times, batch, rows = z.shape
     _, copies, N = state.c.shape
-    heads = state.h.shape[1] // max(N, 1)
+    heads = state.h.shape[1] // N
     return (
         N >= 2
         and rows == (1 + 8 * heads) * (N // 2)
@@ -151,9 +164,9 @@ def forward(start, stop, turn, sequence, first, product, state, kept):
         wait(turn)
         for b in range(start + turn.member, start + count, turn.members):
             forward_item(z[k, b], product.y[b, :rows_h], c[b], h[b], indices, n, heads, sequence.smooth, work)
-            output[k, b] = h[b]
+            _copy(h[b], output[k, b])
             if keep:
-                cells[k, b] = c[b]
+                _copy(c[b], cells[k, b])
         for b in range(start + count + turn.member, stop, turn.members):
             output[k, b] = 0
             if keep:
@@ -191,9 +204,9 @@ def backward(start, stop, turn, sequence, first, product, saved, above, state, g
         t = sequence.steps - 1 - first - step if sequence.reverse else first + step
         count = _at_work(start, stop, sequence.lengths, t)
         for b in range(start + turn.member, start + count, turn.members):
-            dh[b] += above.output[k, b]
+            _add(above.output[k, b], dh[b])
             if d_cells.shape[0] > 0:
-                dc[b] += d_cells[k, b]
+                _add(d_cells[k, b], dc[b])
             begins = t == (sequence.lengths[b] - 1 if sequence.reverse else 0)
             previous = k + 1 if sequence.reverse else k - 1
             c_before = before[b] if begins or step == 0 else cells[previous, b]
@@ -202,11 +215,11 @@ def backward(start, stop, turn, sequence, first, product, saved, above, state, g
                 indices, inverses, n, heads, sequence.smooth, work,
             )  # fmt: skip
             if begins:
-                gradients.first_z[b] = dz[k, b]
+                _copy(dz[k, b], gradients.first_z[b])
         wait(turn)
         multiply(y_slice, dz[k, start:stop], count, product.w, turn)
         wait(turn)
         for b in range(start + turn.member, start + count, turn.members):
-            dh[b] = product.y[b, :H]
+            _copy(product.y[b], dh[b])
         for b in range(start + count + turn.member, stop, turn.members):
             dz[k, b] = 0
