@@ -3,9 +3,10 @@
 import numpy as np
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.autograd.function import once_differentiable
 
+from associative_lstm.functional import check_permutations
+from associative_lstm.kernels import unitary
+from associative_lstm.kernels.derivatives import beyond_the_kernel, by_reference, wants_operator
 from associative_lstm.kernels.fourier import Table, table
 from associative_lstm.kernels.runtime import announce_compilation, over_batch
 from associative_lstm.kernels.unitary import SMALLEST_MODULUS
@@ -37,8 +38,7 @@ def _check(
         raise ValueError(f"u: expected float32 or float64 on the CPU, got {u.dtype} on {u.device}")
     if permutation.dtype != torch.int64 or permutation.device != u.device or permutation.shape != (n,):
         raise ValueError(f"permutation: expected {n} numbers of int64, got {tuple(permutation.shape)}")
-    if not np.array_equal(np.sort(permutation.numpy()), np.arange(n)):
-        raise ValueError(f"permutation: expected every number from 0 to {n - 1} once")
+    check_permutations("permutation", permutation)
 
 
 def _array(tensor: Tensor) -> np.ndarray:
@@ -152,13 +152,17 @@ def _empty_gradients(grad, h_0, angles, reflections, permutation, bias, output, 
 
 
 def _save(ctx, inputs, output):
-    ctx.save_for_backward(*inputs[1:6], *output)
+    ctx.save_for_backward(*inputs[:6], *output)
 
 
 def _differentiate(ctx, grad, grad_kept, backward=_sequence_backward_op):
     if grad is None:
         return (None,) * 7
-    grad_u, grad_h, grad_angles, grad_reflections, grad_bias = backward(grad, *ctx.saved_tensors)
+    u, *saved = ctx.saved_tensors
+    if beyond_the_kernel([grad]):
+        inputs, needed = [u, *saved[:5]], ctx.needs_input_grad[:6]
+        return *by_reference(lambda *inputs: [unitary.loop(*inputs)], inputs, needed, [grad]), None
+    grad_u, grad_h, grad_angles, grad_reflections, grad_bias = backward(grad, *saved)
     return grad_u, grad_h, grad_angles, grad_reflections, None, grad_bias, None
 
 
@@ -177,7 +181,6 @@ class _Eager(torch.autograd.Function):
         return output
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, *gradients):
         return _differentiate(ctx, *gradients, backward=_sequence_backward)
 
@@ -189,7 +192,7 @@ def sequence(
     differentiable = (u, h_0, angles, reflections, bias)
     keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in differentiable)
     inputs = (u, h_0, angles, reflections, permutation, bias, keep)
-    if torch.compiler.is_compiling() or isinstance(u, FakeTensor):
+    if wants_operator(u):
         return _sequence_op(*inputs)[0]
     if keep:
         return _Eager.apply(*inputs)[0]

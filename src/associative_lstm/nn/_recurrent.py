@@ -55,7 +55,7 @@ class RecurrentNetwork(torch.nn.Module):
         for name, shape in self._state_shapes().items():
             whole = (*shape[: self.batch_dim], batch_size, *shape[self.batch_dim :])
             if self.learn_initial_state:
-                parts.append(self.get_parameter(f"{name}_0").unsqueeze(self.batch_dim).expand(whole))
+                parts.append(getattr(self, f"{name}_0").unsqueeze(self.batch_dim).expand(whole))
             else:
                 parts.append(like.new_zeros(whole))
         return parts
