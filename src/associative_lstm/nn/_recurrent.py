@@ -94,3 +94,7 @@ class RecurrentNetwork(torch.nn.Module):
             f", {name}=True" for name in ("batch_first", "learn_initial_state") if getattr(self, name)
         )
         return f"{self.input_size}, {self.hidden_size}{options}"
+
+
+def draw_permutation(permutation: Tensor) -> None:
+    permutation.copy_(torch.randperm(len(permutation), device=permutation.device))

@@ -65,14 +65,14 @@ class AssociativeLSTM(AssociativeBase):
             between again: the same gradients, with less memory and more time (fused backend; the reference keeps
             all).
         backend: ``"reference"``, a loop of PyTorch operations; ``"fused"``, one compiled routine for the whole
-            sequence on the CPU; ``"auto"``, fused where it can serve. The numbers are the same. The fused backend
-            has no second derivatives.
+            sequence on the CPU; ``"auto"``, fused where it can serve. The numbers are the same. Second
+            derivatives, forward mode, `torch.func` and `torch.jit.trace` go through the reference.
 
     Weights are drawn from the Glorot-uniform distribution of each gate, key and update by itself, biases are zero
     but for the above. With ``"glorot"`` keys start small, so that a write followed by a read leaves about a hundredth
     of a signal: one layer learns nevertheless, three do not. Stack layers with ``key_init="conjugate"``.
 
-    Permutations are drawn at construction, are never trained, and are saved with the model.
+    Permutations are drawn at construction and by `reset_parameters`, are never trained, and are saved with the model.
 
     Inputs: x, and optionally the state ``(h_0, c_0)``.
         * x ``(T, B, input_size)``, ``(T, input_size)`` for a single sequence, or a `PackedSequence`.
@@ -171,7 +171,9 @@ class AssociativeLSTM(AssociativeBase):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draw the weights anew; the permutations stay."""
+        """Draw the permutations and then the weights anew: with the same seed, those of a new layer."""
+        for suffix in self._suffixes:
+            self._draw_permutations(suffix)
         for suffix in self._suffixes:
             self._reset_direction(suffix)
             if self.learn_initial_state:

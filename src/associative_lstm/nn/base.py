@@ -90,8 +90,14 @@ class AssociativeBase(nn.Module):
                 nn.Parameter(torch.empty(shape, **factory)) if kind != "bias" or self.has_bias else None
             )
             self.register_parameter(f"{kind}{suffix}", parameter)
-        permutations = F.random_permutations(self.num_copies, self.hidden_size // 2, device=factory["device"])
-        self.register_buffer(f"permutations{suffix}", permutations)
+        size = self.num_copies, self.hidden_size // 2
+        self.register_buffer(
+            f"permutations{suffix}", torch.empty(size, dtype=torch.int64, device=factory["device"])
+        )
+
+    def _draw_permutations(self, suffix: str) -> None:
+        permutations = getattr(self, f"permutations{suffix}")
+        permutations.copy_(F.random_permutations(*permutations.shape))
 
     @torch.no_grad()
     def _reset_direction(self, suffix: str) -> None:

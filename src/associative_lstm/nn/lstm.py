@@ -83,6 +83,7 @@ class LSTM(RecurrentNetwork):
     def reset_parameters(self) -> None:
         """Glorot-uniform weights gate by gate, zero biases and states, ``forget_bias`` at forget gates."""
         with torch.no_grad():
+            self._no_bias.zero_()
             for parameter in self.parameters():
                 parameter.zero_()
             for k in range(self.num_layers):
