@@ -5,7 +5,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from associative_lstm.nn.base import check_input, check_positive_int, check_state, float_precision
+from associative_lstm.nn.base import (
+    check_input,
+    check_positive_int,
+    check_state,
+    check_steps,
+    float_precision,
+)
 
 
 class RecurrentNetwork(torch.nn.Module):
@@ -78,6 +84,7 @@ class RecurrentNetwork(torch.nn.Module):
         if x.dim() != 3:
             raise ValueError(f"x: expected shape {layout}, got {tuple(x.shape)}")
         check_input(x, self.input_size, next(self.parameters()))
+        check_steps(x, 1 if self.batch_first else 0)
 
     def _check_state(self, state: Any, batch_size: int) -> list[Tensor]:
         shapes = self._state_shapes()

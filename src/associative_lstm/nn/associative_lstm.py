@@ -17,6 +17,7 @@ from associative_lstm.nn.base import (
     check_pair,
     check_positive_int,
     check_state,
+    check_steps,
     float_precision,
 )
 
@@ -165,6 +166,20 @@ class AssociativeLSTM(AssociativeBase):
         self.reset_parameters()
 
     @property
+    def bias(self) -> bool:
+        """Whether there are biases."""
+        return self.has_bias
+
+    @property
+    def all_weights(self) -> list[list[Tensor]]:
+        """The weights and biases, a list for each direction of each layer."""
+        kinds = ("weight_ih", "weight_hh", "bias") if self.bias else ("weight_ih", "weight_hh")
+        return [[getattr(self, f"{kind}{suffix}") for kind in kinds] for suffix in self._suffixes]
+
+    def flatten_parameters(self) -> None:
+        """Do nothing: weights need no arrangement here as those of `torch.nn.LSTM` do on a GPU."""
+
+    @property
     def output_size(self) -> int:
         """The width of the output."""
         return self.read_size * (2 if self.bidirectional else 1)
@@ -193,6 +208,7 @@ class AssociativeLSTM(AssociativeBase):
             )
         check_input(x, self.input_size, self.weight_ih_l0)
         unbatched = x.dim() == 2
+        check_steps(x, 1 if self.batch_first and not unbatched else 0)
         if state is not None:
             self._check_state(state, () if unbatched else (x.shape[0 if self.batch_first else 1],))
         if unbatched:
