@@ -9,9 +9,12 @@ it is given.
 import math
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils.weak import WeakIdKeyDictionary
 
 __all__ = [
     "bind",
@@ -303,6 +306,43 @@ def check_count(name: str, count: int, least: int) -> None:
         raise TypeError(f"{name}: expected an int, got {type(count).__name__}")
     if count < least:
         raise ValueError(f"{name}: expected at least {least}, got {count}")
+
+
+def check_permutations(name: str, permutations: Tensor) -> None:
+    """Refuse rows that do not have every index once: averaged whole numbers, say, or memory that was never filled.
+
+    Nothing is looked at while a program is recorded. On another device than the CPU, which has to be waited for,
+    each tensor is looked at once after every change.
+
+    >>> check_permutations("permutation", torch.tensor([0, 2, 2]))
+    Traceback (most recent call last):
+    ValueError: permutation: expected every index from 0 to 2 once; to average a model, set use_buffers=False
+    """
+    if (
+        torch.compiler.is_compiling()
+        or torch.jit.is_tracing()
+        or permutations.is_meta
+        or isinstance(permutations, FakeTensor)
+        or torch._C._functorch.is_functorch_wrapped_tensor(permutations)
+    ):
+        return
+    size, transformed = permutations.shape[-1], torch._C._are_functorch_transforms_active()
+    if permutations.is_cpu and not transformed:  # the usual case, in a third of the time
+        whole = (np.sort(permutations.numpy()) == np.arange(size)).all()
+    else:
+        version = 0 if permutations.is_inference() else permutations._version
+        if not permutations.is_cpu and _looked_at.get(permutations) == version:
+            return
+        whole = (permutations.sort().values == torch.arange(size, device=permutations.device)).all()
+        _looked_at[permutations] = version if whole else -1
+    if not whole:
+        raise ValueError(
+            f"{name}: expected every index from 0 to {size - 1} once; "
+            "to average a model, set use_buffers=False"
+        )
+
+
+_looked_at = WeakIdKeyDictionary()  # permutations, and which version of them
 
 
 def _check_real(name: str, h: Tensor) -> None:

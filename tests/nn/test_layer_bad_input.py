@@ -78,12 +78,7 @@ def test_dropout_without_a_layer_to_act_on_is_said():
         (torch.zeros(4, 2, 3, 1), ValueError, "x: expected 3 dimensions, or 2 for a single sequence"),
         (torch.zeros(4, 2, 5), ValueError, "x: expected a last dimension of input_size=3, got 5"),
         (torch.zeros(4, 5), ValueError, "x: expected a last dimension of input_size=3, got 5"),
-        (
-            torch.zeros(4, 0, 3),
-            ValueError,
-            r"x: .* one item in the batch, got shape \(4, 0, 3\)",
-        ),
-        (torch.zeros(0, 2, 3), ValueError, r"x: expected at least one time step .*, got shape \(0, 2, 3\)"),
+        (torch.zeros(0, 2, 3), ValueError, r"x: expected at least one time step, got shape \(0, 2, 3\)"),
         (torch.zeros(0, 3), ValueError, "x: expected at least one time step"),
         (torch.zeros(4, 2, 3, dtype=torch.int64), ValueError, "x: expected a floating-point .* torch.int64"),
         (torch.zeros(4, 2, 3, dtype=torch.complex64), ValueError, "x: expected a floating-point"),
@@ -113,9 +108,7 @@ def test_x(backend, x, error, words):
 
 def test_batch_first_names_the_shape_that_was_given():
     layer = AssociativeLSTM(3, 8, batch_first=True)
-    with pytest.raises(ValueError, match=r"at least one .* one item in the batch, got shape \(0, 4, 3\)"):
-        layer(torch.zeros(0, 4, 3))
-    with pytest.raises(ValueError, match=r"at least one time step .*, got shape \(4, 0, 3\)"):
+    with pytest.raises(ValueError, match=r"at least one time step, got shape \(4, 0, 3\)"):
         layer(torch.zeros(4, 0, 3))
 
 
@@ -170,7 +163,6 @@ def test_state_of_a_single_sequence():
         ([1.0], None, TypeError, "x: expected a tensor, got list"),
         (torch.zeros(2, 2, 3), None, ValueError, r"x: expected \(B, input_size\) or \(input_size,\)"),
         (torch.zeros(2, 4), None, ValueError, "x: expected a last dimension of input_size=3, got 4"),
-        (torch.zeros(0, 3), None, ValueError, "x: expected at least one .* item in the batch"),
         (torch.zeros(2, 3).long(), None, ValueError, "x: expected a floating-point"),
         (torch.zeros(2, 3), torch.zeros(2, 2, 8), TypeError, "state: expected a tuple of two tensors"),
         (torch.zeros(2, 3), (h[0],), TypeError, "state: expected a tuple of two tensors"),

@@ -7,7 +7,9 @@ import warnings
 import torch
 from torch import Tensor
 
+from associative_lstm.functional import check_permutations
 from associative_lstm.kernels.associative import reference
+from associative_lstm.kernels.derivatives import looks_inside
 
 BACKENDS = ("auto", "reference", "fused")
 
@@ -44,6 +46,8 @@ def choose_backend(
         reason = f"the fused kernel runs on the CPU, not on {device.type}"
     elif dtype not in (torch.float32, torch.float64):
         reason = f"the fused kernel computes in float32 and float64, not {dtype}"
+    elif (observer := looks_inside()) is not None:
+        reason = f"{observer} has to see every operation, which backend='reference' shows"
     elif (error := fused_unavailable(kernel)) is not None:
         reason = f"Numba cannot be used here ({error})"
         if backend == "auto":
@@ -53,6 +57,12 @@ def choose_backend(
     if backend == "fused":
         raise RuntimeError(f"backend='fused': {reason}")
     return "reference", reason
+
+
+def serves_fused(backend: str, x: Tensor, kernel: str = "associative.fused") -> bool:
+    """Whether the fused kernel of this name computes what ``x``, ``(T, B, ...)``, asks for; not for a batch of 0."""
+    path, _ = choose_backend(backend, x.device, x.dtype, kernel)
+    return path == "fused" and x.shape[1] > 0
 
 
 @functools.cache
@@ -78,8 +88,8 @@ def sequence(
     backend: str = "auto",
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """One layer in one direction over a whole sequence, by the backend that can serve; see `reference.sequence`."""
-    path, _ = choose_backend(backend, x.device, weight_ih.dtype)
-    if path == "reference":
+    if not serves_fused(backend, x):
+        check_permutations("permutations", permutations)
         output, h_n, c_n, cells = reference.sequence(
             x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, num_heads, activation, reverse
         )

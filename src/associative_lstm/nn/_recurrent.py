@@ -5,7 +5,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from associative_lstm.nn.base import check_input, check_positive_int, check_state, float_precision
+from associative_lstm.nn.base import (
+    check_input,
+    check_positive_int,
+    check_state,
+    check_steps,
+    float_precision,
+)
 
 
 class RecurrentNetwork(torch.nn.Module):
@@ -55,7 +61,7 @@ class RecurrentNetwork(torch.nn.Module):
         for name, shape in self._state_shapes().items():
             whole = (*shape[: self.batch_dim], batch_size, *shape[self.batch_dim :])
             if self.learn_initial_state:
-                parts.append(self.get_parameter(f"{name}_0").unsqueeze(self.batch_dim).expand(whole))
+                parts.append(getattr(self, f"{name}_0").unsqueeze(self.batch_dim).expand(whole))
             else:
                 parts.append(like.new_zeros(whole))
         return parts
@@ -78,6 +84,7 @@ class RecurrentNetwork(torch.nn.Module):
         if x.dim() != 3:
             raise ValueError(f"x: expected shape {layout}, got {tuple(x.shape)}")
         check_input(x, self.input_size, next(self.parameters()))
+        check_steps(x, 1 if self.batch_first else 0)
 
     def _check_state(self, state: Any, batch_size: int) -> list[Tensor]:
         shapes = self._state_shapes()
@@ -94,3 +101,7 @@ class RecurrentNetwork(torch.nn.Module):
             f", {name}=True" for name in ("batch_first", "learn_initial_state") if getattr(self, name)
         )
         return f"{self.input_size}, {self.hidden_size}{options}"
+
+
+def draw_permutation(permutation: Tensor) -> None:
+    permutation.copy_(torch.randperm(len(permutation), device=permutation.device))

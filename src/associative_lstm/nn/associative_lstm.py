@@ -17,6 +17,7 @@ from associative_lstm.nn.base import (
     check_pair,
     check_positive_int,
     check_state,
+    check_steps,
     float_precision,
 )
 
@@ -65,14 +66,14 @@ class AssociativeLSTM(AssociativeBase):
             between again: the same gradients, with less memory and more time (fused backend; the reference keeps
             all).
         backend: ``"reference"``, a loop of PyTorch operations; ``"fused"``, one compiled routine for the whole
-            sequence on the CPU; ``"auto"``, fused where it can serve. The numbers are the same. The fused backend
-            has no second derivatives.
+            sequence on the CPU; ``"auto"``, fused where it can serve. The numbers are the same. Second
+            derivatives, forward mode, `torch.func` and `torch.jit.trace` go through the reference.
 
     Weights are drawn from the Glorot-uniform distribution of each gate, key and update by itself, biases are zero
     but for the above. With ``"glorot"`` keys start small, so that a write followed by a read leaves about a hundredth
     of a signal: one layer learns nevertheless, three do not. Stack layers with ``key_init="conjugate"``.
 
-    Permutations are drawn at construction, are never trained, and are saved with the model.
+    Permutations are drawn at construction and by `reset_parameters`, are never trained, and are saved with the model.
 
     Inputs: x, and optionally the state ``(h_0, c_0)``.
         * x ``(T, B, input_size)``, ``(T, input_size)`` for a single sequence, or a `PackedSequence`.
@@ -165,13 +166,29 @@ class AssociativeLSTM(AssociativeBase):
         self.reset_parameters()
 
     @property
+    def bias(self) -> bool:
+        """Whether there are biases."""
+        return self.has_bias
+
+    @property
+    def all_weights(self) -> list[list[Tensor]]:
+        """The weights and biases, a list for each direction of each layer."""
+        kinds = ("weight_ih", "weight_hh", "bias") if self.bias else ("weight_ih", "weight_hh")
+        return [[getattr(self, f"{kind}{suffix}") for kind in kinds] for suffix in self._suffixes]
+
+    def flatten_parameters(self) -> None:
+        """Do nothing: weights need no arrangement here as those of `torch.nn.LSTM` do on a GPU."""
+
+    @property
     def output_size(self) -> int:
         """The width of the output."""
         return self.read_size * (2 if self.bidirectional else 1)
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draw the weights anew; the permutations stay."""
+        """Draw the permutations and then the weights anew: with the same seed, those of a new layer."""
+        for suffix in self._suffixes:
+            self._draw_permutations(suffix)
         for suffix in self._suffixes:
             self._reset_direction(suffix)
             if self.learn_initial_state:
@@ -191,6 +208,7 @@ class AssociativeLSTM(AssociativeBase):
             )
         check_input(x, self.input_size, self.weight_ih_l0)
         unbatched = x.dim() == 2
+        check_steps(x, 1 if self.batch_first and not unbatched else 0)
         if state is not None:
             self._check_state(state, () if unbatched else (x.shape[0 if self.batch_first else 1],))
         if unbatched:

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from associative_lstm.functional import check_permutations
 from associative_lstm.kernels.associative import reference
 from associative_lstm.nn.base import (
     AssociativeBase,
@@ -75,7 +76,8 @@ class AssociativeLSTMCell(AssociativeBase):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew (see `AssociativeLSTM`); the permutations stay."""
+        """Draw the permutations and then the weights anew (see `AssociativeLSTM`)."""
+        self._draw_permutations("")
         self._reset_direction("")
 
     def forward(self, x: Tensor, state: tuple[Tensor, Tensor] | None = None) -> AssociativeLSTMState:
@@ -99,5 +101,6 @@ class AssociativeLSTMCell(AssociativeBase):
             x = x.to(self.weight_ih.dtype)
             z = nn.functional.linear(x, self.weight_ih, self.bias)
             z = z + reference.recurrent(h, self.weight_hh, self.rows.total)
+            check_permutations("permutations", self.permutations)
             h, c = reference.step(z, c, self.permutations, self.num_heads, self.activation)
         return AssociativeLSTMState(h, c) if batched else AssociativeLSTMState(h[0], c[0])

@@ -90,8 +90,14 @@ class AssociativeBase(nn.Module):
                 nn.Parameter(torch.empty(shape, **factory)) if kind != "bias" or self.has_bias else None
             )
             self.register_parameter(f"{kind}{suffix}", parameter)
-        permutations = F.random_permutations(self.num_copies, self.hidden_size // 2, device=factory["device"])
-        self.register_buffer(f"permutations{suffix}", permutations)
+        size = self.num_copies, self.hidden_size // 2
+        self.register_buffer(
+            f"permutations{suffix}", torch.empty(size, dtype=torch.int64, device=factory["device"])
+        )
+
+    def _draw_permutations(self, suffix: str) -> None:
+        permutations = getattr(self, f"permutations{suffix}")
+        permutations.copy_(F.random_permutations(*permutations.shape))
 
     @torch.no_grad()
     def _reset_direction(self, suffix: str) -> None:
@@ -166,7 +172,7 @@ def check_dtype(dtype: torch.dtype | None) -> None:
 
 
 def check_input(x: Tensor, input_size: int, weight: Tensor) -> None:
-    """Refuse an x ``(..., input_size)`` that does not fit ``weight``, or that is empty."""
+    """Refuse an x ``(..., input_size)`` that does not fit ``weight``."""
     if not x.is_floating_point():
         raise ValueError(f"x: expected a floating-point tensor, got {x.dtype}")
     if x.dtype != weight.dtype and not _autocast(x):
@@ -174,10 +180,12 @@ def check_input(x: Tensor, input_size: int, weight: Tensor) -> None:
     _check_place("x", x, weight)
     if x.shape[-1] != input_size:
         raise ValueError(f"x: expected a last dimension of input_size={input_size}, got {x.shape[-1]}")
-    if 0 in x.shape[:-1]:
-        raise ValueError(
-            f"x: expected at least one time step and one item in the batch, got shape {tuple(x.shape)}"
-        )
+
+
+def check_steps(x: Tensor, dim: int) -> None:
+    """Refuse a sequence without a time step. A batch may have no items."""
+    if x.shape[dim] < 1:
+        raise ValueError(f"x: expected at least one time step, got shape {tuple(x.shape)}")
 
 
 def check_state(name: str, state: Tensor, shape: tuple[int, ...], weight: Tensor) -> None:
@@ -193,8 +201,10 @@ def check_state(name: str, state: Tensor, shape: tuple[int, ...], weight: Tensor
 
 def check_pair(names: tuple[str, str], state: tuple[Tensor, Tensor]) -> None:
     """Refuse a state that is not a pair."""
-    if not isinstance(state, tuple) or len(state) != 2:
-        kind = f"{type(state).__name__} of {len(state)}" if isinstance(state, tuple) else type(state).__name__
+    if not isinstance(state, tuple | list) or len(state) != 2:
+        kind = type(state).__name__
+        if isinstance(state, tuple | list):
+            kind += f" of {len(state)}"
         raise TypeError(f"state: expected a tuple of two tensors ({', '.join(names)}), got {kind}")
 
 

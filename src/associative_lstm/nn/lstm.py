@@ -44,6 +44,7 @@ class LSTM(RecurrentNetwork):
     """
 
     batch_dim = 1
+    bias = True  #: there are biases, as `torch.nn.LSTM` says it
     _no_bias: Tensor
 
     def __init__(
@@ -83,6 +84,7 @@ class LSTM(RecurrentNetwork):
     def reset_parameters(self) -> None:
         """Glorot-uniform weights gate by gate, zero biases and states, ``forget_bias`` at forget gates."""
         with torch.no_grad():
+            self._no_bias.zero_()
             for parameter in self.parameters():
                 parameter.zero_()
             for k in range(self.num_layers):
@@ -90,6 +92,15 @@ class LSTM(RecurrentNetwork):
                     for gate in getattr(self, f"{name}_l{k}").chunk(4):
                         torch.nn.init.xavier_uniform_(gate)
                 getattr(self, f"bias_l{k}").chunk(4)[1].fill_(self.forget_bias)
+
+    @property
+    def all_weights(self) -> list[list[Tensor]]:
+        """The weights and biases, a list for each layer."""
+        kinds = ("weight_ih", "weight_hh", "bias")
+        return [[getattr(self, f"{kind}_l{k}") for kind in kinds] for k in range(self.num_layers)]
+
+    def flatten_parameters(self) -> None:
+        """Do nothing: the weights stay as they are."""
 
     def _state_shapes(self) -> dict[str, tuple[int, ...]]:
         return dict.fromkeys(("h", "c"), (self.num_layers, self.hidden_size))

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from associative_lstm.kernels import BACKENDS
 from associative_lstm.kernels.permutation import reference as permuted_sums
-from associative_lstm.nn._recurrent import RecurrentNetwork
+from associative_lstm.nn._recurrent import RecurrentNetwork, draw_permutation
 from associative_lstm.nn.base import check_choice
 
 
@@ -65,13 +65,14 @@ class PermutationRNN(RecurrentNetwork):
         factory: dict[str, Any] = {"device": device, "dtype": dtype}
         self.weight = torch.nn.Parameter(torch.empty(hidden_size, input_size, **factory))
         self.bias = torch.nn.Parameter(torch.empty(hidden_size, **factory))
-        self.register_buffer("permutation", torch.randperm(hidden_size, device=device))
+        self.register_buffer("permutation", torch.empty(hidden_size, dtype=torch.int64, device=device))
         if learn_initial_state:
             self._learn_initial_state(**factory)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Glorot-uniform weights, zero bias and initial state. The permutation stays."""
+        """Glorot-uniform weights, zero bias and initial state, and a new permutation."""
+        draw_permutation(self.permutation)
         for parameter in self.parameters():
             torch.nn.init.zeros_(parameter)
         torch.nn.init.xavier_uniform_(self.weight)

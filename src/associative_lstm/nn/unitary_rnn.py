@@ -8,7 +8,7 @@ from torch import Tensor
 
 from associative_lstm.kernels import BACKENDS
 from associative_lstm.kernels.unitary import reference as unitary
-from associative_lstm.nn._recurrent import RecurrentNetwork
+from associative_lstm.nn._recurrent import RecurrentNetwork, draw_permutation
 from associative_lstm.nn.base import check_choice
 
 
@@ -39,12 +39,16 @@ class _UnitaryBase(RecurrentNetwork):
         self.bias = torch.nn.Parameter(torch.empty(hidden_size, **factory))
         self.reflections = torch.nn.Parameter(torch.empty(2, hidden_size, **factory))
         self.modulus_bias = torch.nn.Parameter(torch.empty(half, **factory))
-        self.register_buffer("permutation", torch.randperm(half, device=factory["device"]))
+        self.register_buffer("permutation", torch.empty(half, dtype=torch.int64, device=factory["device"]))
         if learn_initial_state:
             self._learn_initial_state(**factory)
 
     def reset_parameters(self) -> None:
-        """Glorot-uniform weights, zero biases, reflections in (-1, 1), a learned h_0 of length about 1."""
+        """Glorot-uniform weights, zero biases, reflections in (-1, 1), a learned h_0 of length about 1.
+
+        The permutation is drawn anew, too.
+        """
+        draw_permutation(self.permutation)
         for parameter in self.parameters():
             torch.nn.init.zeros_(parameter)
         torch.nn.init.xavier_uniform_(self.weight)

@@ -173,15 +173,6 @@ def test_backward_twice_over_a_retained_graph():
     assert torch.equal(first, second)
 
 
-def test_second_derivatives_are_refused():
-    torch.manual_seed(0)
-    (_, fused), (x, h_0, c_0) = pair(3, 2, 5, 4, torch.float64)
-    output, _ = fused(x, (h_0, c_0))
-    (first,) = torch.autograd.grad(output.square().sum(), fused.weight_hh_l0, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        first.sum().backward()
-
-
 def test_nan_reaches_the_output():
     layer = AssociativeLSTM(3, 4, backend="fused")
     x = torch.randn(4, 2, 3)

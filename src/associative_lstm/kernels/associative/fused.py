@@ -9,15 +9,14 @@ import functools
 import numpy as np
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 
-from associative_lstm.kernels.associative import loops
+from associative_lstm.kernels.associative import loops, reference
 from associative_lstm.kernels.associative.checks import check_devices, check_inputs, check_saved
 from associative_lstm.kernels.compiler.matmul import pack
 from associative_lstm.kernels.compiler.runtime import announce_compilation
 from associative_lstm.kernels.compiler.threads import by_team
+from associative_lstm.kernels.derivatives import beyond_the_kernel, by_reference, wants_operator
 
 # A segment has as many steps as fit pre-activations into this many bytes: enough rows for efficient matrix products,
 # few enough to stay in the cache and to add little to a step's memory.
@@ -64,7 +63,7 @@ def sequence(
         reverse,
         keep,
     )
-    if torch.compiler.is_compiling() or isinstance(x, FakeTensor):
+    if wants_operator(x):
         results = _sequence_op(*inputs)
     elif keep:
         return _Eager.apply(*inputs, return_cells)  # the operator would do, but costs 0.2 ms more a call
@@ -278,8 +277,23 @@ def _save(ctx, inputs, output):
 def _differentiate(ctx, d_output, d_h_n, d_c_n, d_cells, backward):
     *inputs, output, z, cells = ctx.saved_tensors
     needed = list(ctx.needs_input_grad[:6])
-    gradients = backward(*inputs, *ctx.options, output, z, cells, d_output, d_h_n, d_c_n, d_cells, needed)
+    above = d_output, d_h_n, d_c_n, d_cells
+    if beyond_the_kernel(above):
+        return by_reference(_reference(*inputs[6:], *ctx.options), inputs[:6], needed, above)
+    gradients = backward(*inputs, *ctx.options, output, z, cells, *above, needed)
     return [d if need else None for d, need in zip(gradients, needed, strict=True)]
+
+
+def _reference(permutations, lengths, smooth, reverse, keep):
+    """The same results of the same differentiable inputs, as a loop of PyTorch operations."""
+
+    def sequence(x, h_0, c_0, weight_ih, weight_hh, bias):
+        heads, activation = h_0.shape[-1] // c_0.shape[-1], "tanh" if smooth else "bound"
+        return reference.sequence(
+            x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, heads, activation, reverse
+        )
+
+    return sequence
 
 
 def _differentiate_op(ctx, d_output, d_h_n, d_c_n, _d_z, d_cells):
@@ -300,7 +314,6 @@ class _Eager(torch.autograd.Function):
         return (*results[:3], results[4] if return_cells else None)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, d_output, d_h_n, d_c_n, d_cells):
         return *_differentiate(ctx, d_output, d_h_n, d_c_n, d_cells, _sequence_backward), *(None,) * 6
 

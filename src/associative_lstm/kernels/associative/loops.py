@@ -95,7 +95,9 @@ def _indices(permutations):
             if source < 0 or source >= n:
                 raise IndexError("permutations: an index outside the memory")
             if inverses[s * n + source] >= 0:
-                raise IndexError("permutations: an index twice in one copy")
+                raise IndexError(
+                    "permutations: an index twice in one copy; to average a model, set use_buffers=False"
+                )
             indices[s * n + j] = source
             inverses[s * n + source] = j
     return indices, inverses

@@ -6,8 +6,9 @@ from torch import Tensor
 
 from associative_lstm.kernels.compiler.runtime import announce_compilation
 from associative_lstm.kernels.compiler.threads import over_batch
+from associative_lstm.kernels.derivatives import beyond_the_kernel, by_reference
 from associative_lstm.kernels.ntm import loops
-from associative_lstm.kernels.ntm.reference import NTMState
+from associative_lstm.kernels.ntm.reference import NTMState, loop
 
 
 def _check(z_x: Tensor, state: NTMState, weight_hh: Tensor, weight_heads: Tensor, bias_heads: Tensor) -> None:
@@ -156,21 +157,27 @@ def _empty_gradients(
 
 
 def _save(ctx, inputs, output):
-    _, h, _, reads, _, _, weight_hh, weight_heads, _, _ = inputs
-    hr_0 = torch.cat([h, reads.flatten(1)], dim=-1)
-    ctx.save_for_backward(hr_0, weight_hh, weight_heads, output[0], *output[4:])
-    ctx.reads_shape = reads.shape
+    ctx.save_for_backward(*inputs[:9], output[0], *output[4:])
+
+
+def _reference(z_x, h, c, reads, memory, weights, *parameters):
+    output, state = loop(z_x, NTMState(h, c, reads, memory, weights), *parameters)
+    return output, state.c, state.memory, state.weights
 
 
 def _differentiate(ctx, grads):
-    hr_0, weight_hh, weight_heads, output, *history = ctx.saved_tensors
+    inputs, (output, *history) = ctx.saved_tensors[:9], ctx.saved_tensors[9:]
+    if beyond_the_kernel(grads[:4]):
+        return *by_reference(_reference, inputs, ctx.needs_input_grad[:9], grads[:4]), None
+    _, h, _, reads, _, _, weight_hh, weight_heads, _ = inputs
+    hr_0 = torch.cat([h, reads.flatten(1)], dim=-1)
     grad_z, grad_hr, grad_c, grad_memory, grad_weights, *grad_parameters = _sequence_backward(
         *grads[:4], hr_0, weight_hh, weight_heads, output, history
     )
     grad_h, grad_reads = grad_hr.split(
         [weight_heads.shape[1], grad_hr.shape[1] - weight_heads.shape[1]], dim=-1
     )
-    grad_reads = grad_reads.reshape(ctx.reads_shape)
+    grad_reads = grad_reads.reshape(reads.shape)
     return grad_z, grad_h, grad_c, grad_reads, grad_memory, grad_weights, *grad_parameters, None
 
 

@@ -7,10 +7,12 @@ The gradient is the same recurrence backwards in time with the inverse permutati
 import numpy as np
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
 
+from associative_lstm.functional import check_permutations
 from associative_lstm.kernels.compiler.runtime import announce_compilation, jit
 from associative_lstm.kernels.compiler.threads import over_batch
+from associative_lstm.kernels.derivatives import is_batched, wants_operator
+from associative_lstm.kernels.permutation.reference import cumulative
 
 
 @jit
@@ -38,9 +40,7 @@ def _sums(u: Tensor, h_0: Tensor, permutation: Tensor, backwards: bool) -> Tenso
         raise ValueError(
             f"permutation: expected {H} int64, got {tuple(permutation.shape)} {permutation.dtype}"
         )
-    least, most = torch.aminmax(permutation)
-    if least < 0 or most >= H:
-        raise ValueError(f"permutation: expected the numbers 0 to {H - 1}, got others")
+    check_permutations("permutation", permutation)
     output = torch.empty(u.shape, dtype=u.dtype)
     order = permutation.contiguous().numpy().view(np.uint64)  # without a sign, none is looked for in the loop
     with announce_compilation("the permutation RNN,", str(u.dtype)):
@@ -66,10 +66,16 @@ def _save(ctx, inputs, output):
 def _differentiate(ctx, grad, again=_sums_op):
     (permutation,) = ctx.saved_tensors
     inverse = permutation.argsort()
+    if is_batched([grad]):
+        again = _by_reference
     grad_u = again(grad, torch.zeros_like(grad[0]), inverse, not ctx.backwards)
     if not ctx.needs_input_grad[1]:
         return grad_u, None, None, None
     return grad_u, grad_u[-1 if ctx.backwards else 0].index_select(1, inverse), None, None
+
+
+def _by_reference(u, h_0, permutation, backwards):
+    return cumulative(u.flip(0), h_0, permutation).flip(0) if backwards else cumulative(u, h_0, permutation)
 
 
 _sums_op.register_autograd(_differentiate, setup_context=_save)
@@ -91,6 +97,6 @@ class _Eager(torch.autograd.Function):
 
 def permuted_sums(u: Tensor, h_0: Tensor, permutation: Tensor, backwards: bool = False) -> Tensor:
     """h_t from h_{t-1}, or if ``backwards`` from h_{t+1}, for all t; see `permuted_sums.sequence`."""
-    if torch.compiler.is_compiling() or isinstance(u, FakeTensor):
+    if wants_operator(u):
         return _sums_op(u, h_0, permutation, backwards)
     return _Eager.apply(u, h_0, permutation, backwards)

@@ -3,7 +3,8 @@ r"""The recurrence of the permutation RNN: :math:`h_t = P h_{t-1} + u_t`."""
 import torch
 from torch import Tensor
 
-from associative_lstm.kernels import choose_backend
+from associative_lstm.functional import check_permutations
+from associative_lstm.kernels import serves_fused
 
 
 def powers(permutation: Tensor, count: int) -> Tensor:
@@ -38,9 +39,9 @@ def sequence(u: Tensor, h_0: Tensor, permutation: Tensor, backend: str = "auto")
     Shapes: u ``(T, B, H)``, h_0 ``(B, H)``, permutation ``(H,)`` with ``(P h)[j] = h[permutation[j]]``; the result
     ``(T, B, H)``.
     """
-    path, _ = choose_backend(backend, u.device, u.dtype, kernel="permutation.fused")
-    if path == "fused":
+    if serves_fused(backend, u, kernel="permutation.fused"):
         from associative_lstm.kernels.permutation.fused import permuted_sums
 
         return permuted_sums(u, h_0, permutation)
+    check_permutations("permutation", permutation)
     return cumulative(u, h_0, permutation)

@@ -3,13 +3,13 @@
 import numpy as np
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.autograd.function import once_differentiable
 
+from associative_lstm.functional import check_permutations
 from associative_lstm.kernels.compiler.fourier import table
 from associative_lstm.kernels.compiler.runtime import announce_compilation
 from associative_lstm.kernels.compiler.threads import over_batch
-from associative_lstm.kernels.unitary import loops
+from associative_lstm.kernels.derivatives import beyond_the_kernel, by_reference, wants_operator
+from associative_lstm.kernels.unitary import loops, reference
 
 
 def _check(
@@ -37,8 +37,7 @@ def _check(
         raise ValueError(f"u: expected float32 or float64 on the CPU, got {u.dtype} on {u.device}")
     if permutation.dtype != torch.int64 or permutation.device != u.device or permutation.shape != (n,):
         raise ValueError(f"permutation: expected {n} numbers of int64, got {tuple(permutation.shape)}")
-    if not np.array_equal(np.sort(permutation.numpy()), np.arange(n)):
-        raise ValueError(f"permutation: expected every number from 0 to {n - 1} once")
+    check_permutations("permutation", permutation)
 
 
 def _array(tensor: Tensor) -> np.ndarray:
@@ -139,13 +138,17 @@ def _empty_gradients(grad, h_0, angles, reflections, permutation, bias, output, 
 
 
 def _save(ctx, inputs, output):
-    ctx.save_for_backward(*inputs[1:6], *output)
+    ctx.save_for_backward(*inputs[:6], *output)
 
 
 def _differentiate(ctx, grad, grad_kept, backward=_sequence_backward_op):
     if grad is None:
         return (None,) * 7
-    grad_u, grad_h, grad_angles, grad_reflections, grad_bias = backward(grad, *ctx.saved_tensors)
+    u, *saved = ctx.saved_tensors
+    if beyond_the_kernel([grad]):
+        inputs, needed = [u, *saved[:5]], ctx.needs_input_grad[:6]
+        return *by_reference(lambda *inputs: [reference.loop(*inputs)], inputs, needed, [grad]), None
+    grad_u, grad_h, grad_angles, grad_reflections, grad_bias = backward(grad, *saved)
     return grad_u, grad_h, grad_angles, grad_reflections, None, grad_bias, None
 
 
@@ -164,7 +167,6 @@ class _Eager(torch.autograd.Function):
         return output
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, *gradients):
         return _differentiate(ctx, *gradients, backward=_sequence_backward)
 
@@ -176,7 +178,7 @@ def sequence(
     differentiable = (u, h_0, angles, reflections, bias)
     keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in differentiable)
     inputs = (u, h_0, angles, reflections, permutation, bias, keep)
-    if torch.compiler.is_compiling() or isinstance(u, FakeTensor):
+    if wants_operator(u):
         return _sequence_op(*inputs)[0]
     if keep:
         return _Eager.apply(*inputs)[0]
