@@ -1,25 +1,15 @@
 """What every compiled kernel needs: the compiler's settings, and a word at first use."""
 
 import contextlib
-import hashlib
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numba
 from numba.core import event
 
-
-def _sources() -> str:
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.parent.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-_SOURCES = _sources()
+from associative_lstm.kernels.compiler.kept import cache_of, kept
 
 
 def jit(function: Callable) -> Any:
@@ -28,11 +18,8 @@ def jit(function: Callable) -> Any:
     "contract" lets the compiler fuse a multiplication and an addition, and nothing else: sums keep their order, so
     that an item's result does not depend on which other items share its slice of the batch.
     """
-    kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})(function)
-    # Numba looks only at a function's own file when it decides whether what it kept is stale. A kernel is also made
-    # of those it calls, in other files here.
-    index = kernel._cache._cache_file
-    index._source_stamp = (index._source_stamp, _SOURCES)
+    kernel = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"})(function)
+    kernel._cache = cache_of(function)  # as cache=True would, with a cache of Numba's own
     return kernel
 
 
@@ -71,9 +58,8 @@ _ANNOUNCED_BEFORE: contextlib.AbstractContextManager = contextlib.nullcontext()
 @contextlib.contextmanager
 def _first_call(what: tuple[object, ...]) -> Iterator[None]:
     name = " ".join(map(str, what))
-    listener = _WhenCompiling(
-        f"associative-lstm: compiling {name} for this machine (once; later runs load it from disk)"
-    )
+    later = "once; later runs load it from disk" if kept() else "at every start"
+    listener = _WhenCompiling(f"associative-lstm: compiling {name} for this machine ({later})")
     try:
         with event.install_listener("numba:compile", listener):
             yield
