@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from associative_lstm.kernels import runtime
 from associative_lstm.lab.checkpoint import find_checkpoints, load_checkpoint
 from associative_lstm.lab.config import complete
 from associative_lstm.lab.files import RunError
@@ -88,7 +87,7 @@ def test_resume_is_exact_with_threads_that_are_started_anew(tmp_path, monkeypatc
     try:
         for name, parts in (("whole", [20]), ("halves", [10, 20])):
             for steps in parts:
-                monkeypatch.setattr(runtime, "_pool", None)  # as in a new process
+                monkeypatch.setattr(threads, "_pool", None)  # as in a new process
                 if steps == parts[0]:
                     train(config(steps=steps, **model), tmp_path / name)
                 else:

@@ -13,7 +13,7 @@ import torch
 
 from associative_lstm import AssociativeLSTM, AssociativeLSTMCell
 from associative_lstm.kernels import fused_unavailable
-from associative_lstm.kernels.runtime import over_batch
+from associative_lstm.kernels.compiler.threads import over_batch
 
 T, B, INPUT, N = 5, 3, 4, 8
 assert fused_unavailable() is None  # and the operator is registered

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pack_sequence, pad_packed_sequence
 
 from associative_lstm import AssociativeLSTM, AssociativeLSTMCell
-from associative_lstm.kernels import reference
+from associative_lstm.kernels.associative import reference
 
 INPUT = 3
 each_backend = pytest.mark.parametrize("backend", ["reference", "fused"])

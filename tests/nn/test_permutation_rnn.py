@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from associative_lstm.kernels.permuted_sums import powers
-from associative_lstm.kernels.permuted_sums_fused import permuted_sums
+from associative_lstm.kernels.permutation.fused import permuted_sums
+from associative_lstm.kernels.permutation.reference import powers
 from associative_lstm.nn import PermutationRNN
 
 BACKENDS = pytest.mark.parametrize("backend", ["reference", "fused"])

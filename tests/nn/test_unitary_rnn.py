@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from associative_lstm.kernels import unitary
-from associative_lstm.kernels.fourier import table, transform
+from associative_lstm.kernels.compiler.fourier import table, transform
+from associative_lstm.kernels.unitary import reference as unitary
 from associative_lstm.nn import MultiplicativeUnitaryRNN, UnitaryRNN
 
 BOTH = pytest.mark.parametrize("kind", [UnitaryRNN, MultiplicativeUnitaryRNN])

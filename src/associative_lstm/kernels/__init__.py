@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from associative_lstm.functional import check_permutations
-from associative_lstm.kernels import reference
+from associative_lstm.kernels.associative import reference
 from associative_lstm.kernels.derivatives import looks_inside
 
 BACKENDS = ("auto", "reference", "fused")
 
 
 @torch.compiler.assume_constant_result
-def fused_unavailable(kernel: str = "fused_cpu") -> str | None:
+def fused_unavailable(kernel: str = "associative.fused") -> str | None:
     """Why the fused kernel of this name cannot be used in this process, or None if it can."""
     return _import_error(kernel)
 
@@ -31,7 +31,7 @@ def _import_error(kernel: str) -> str | None:
 
 @torch.compiler.assume_constant_result  # nothing for torch.compile to trace: a choice, made once
 def choose_backend(
-    backend: str, device: torch.device, dtype: torch.dtype, kernel: str = "fused_cpu"
+    backend: str, device: torch.device, dtype: torch.dtype, kernel: str = "associative.fused"
 ) -> tuple[str, str]:
     """The path that a layer takes, ``"fused"`` or ``"reference"``, and the reason in words.
 
@@ -59,7 +59,7 @@ def choose_backend(
     return "reference", reason
 
 
-def serves_fused(backend: str, x: Tensor, kernel: str = "fused_cpu") -> bool:
+def serves_fused(backend: str, x: Tensor, kernel: str = "associative.fused") -> bool:
     """Whether the fused kernel of this name computes what ``x``, ``(T, B, ...)``, asks for; not for a batch of 0."""
     path, _ = choose_backend(backend, x.device, x.dtype, kernel)
     return path == "fused" and x.shape[1] > 0
@@ -94,9 +94,9 @@ def sequence(
             x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, num_heads, activation, reverse
         )
         return output, h_n, c_n, cells if return_cells else None
-    from associative_lstm.kernels import fused_cpu
+    from associative_lstm.kernels.associative import fused
 
-    return fused_cpu.sequence(
+    return fused.sequence(
         x,
         h_0,
         c_0,

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from associative_lstm.functional import check_permutations
-from associative_lstm.kernels import reference
+from associative_lstm.kernels.associative import reference
 from associative_lstm.nn.base import (
     AssociativeBase,
     AssociativeLSTMState,

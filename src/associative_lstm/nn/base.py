@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from associative_lstm import functional as F
-from associative_lstm.kernels import reference
-from associative_lstm.kernels.rows import Rows
+from associative_lstm.kernels.associative import reference
+from associative_lstm.kernels.associative.rows import Rows
 
 KEY_INITS = ("glorot", "conjugate")
 

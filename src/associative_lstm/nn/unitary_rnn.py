@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from associative_lstm.kernels import BACKENDS, unitary
+from associative_lstm.kernels import BACKENDS
+from associative_lstm.kernels.unitary import reference as unitary
 from associative_lstm.nn._recurrent import RecurrentNetwork, draw_permutation
 from associative_lstm.nn.base import check_choice
 
@@ -80,8 +81,8 @@ class UnitaryRNN(_UnitaryBase):
     on N_h/2 complex numbers: D are diagonals of :math:`e^{i \theta}` with learned phases :math:`\theta`, R the
     reflections :math:`I - 2 v v^\dagger / |v|^2` of learned vectors v, F the unitary discrete Fourier
     transformation, P a constant random permutation, f a rectifier of the modulus with a learned bias (see
-    :func:`associative_lstm.kernels.unitary.modrelu` for what it does at 0). A product of unitary matrices is
-    unitary, so W is, whatever was learned. A size that is twice a power of two is
+    :func:`associative_lstm.kernels.unitary.reference.modrelu` for what it does at 0). A product of unitary matrices
+    is unitary, so W is, whatever was learned. A size that is twice a power of two is
     the fastest: the transformations take n log n operations.
 
     Phases start uniform on the circle, v uniform in (-1, 1), a learned h_0 uniform in

@@ -190,8 +190,8 @@ def matrix_products(layer: nn.Module, x: torch.Tensor, training: bool = True) ->
     Input projection and weight gradients are PyTorch's, over all steps at once; the recurrent products, step by step,
     are the fused kernel's own, because they are faster than PyTorch's at these sizes.
     """
-    from associative_lstm.kernels.matmul import multiply_repeatedly, pack
-    from associative_lstm.kernels.runtime import by_team
+    from associative_lstm.kernels.compiler.matmul import multiply_repeatedly, pack
+    from associative_lstm.kernels.compiler.threads import by_team
 
     steps, batch, _ = x.shape
     rows = steps * batch
@@ -204,8 +204,8 @@ def matrix_products(layer: nn.Module, x: torch.Tensor, training: bool = True) ->
 
         def recurrent(rows: np.ndarray, w: np.ndarray) -> None:
             packed = pack(w)
-            y = torch.empty(batch, packed[1] * packed[3]).numpy()
-            by_team(multiply_repeatedly, batch, packed[0], y, rows, packed, steps)
+            y = torch.empty(batch, packed.filled).numpy()
+            by_team(multiply_repeatedly, batch, packed.numbers, y, rows, packed, steps)
 
         def step() -> None:
             torch.mm(below, w_ih.T)

@@ -98,9 +98,9 @@ def info(
 
 
 _KERNELS = {
-    "associative-lstm": "fused_cpu",
-    "permutation-rnn": "permuted_sums_fused",
-    "unitary-rnn": "unitary_fused",
-    "multiplicative-unitary-rnn": "unitary_fused",
-    "ntm": "ntm_fused",
+    "associative-lstm": "associative.fused",
+    "permutation-rnn": "permutation.fused",
+    "unitary-rnn": "unitary.fused",
+    "multiplicative-unitary-rnn": "unitary.fused",
+    "ntm": "ntm.fused",
 }

@@ -1,0 +1,391 @@
+"""The whole sequence in one compiled routine each way, for the CPU, as a custom PyTorch operator.
+
+Input projection and weight gradients are large matrix products outside the time loop. Where memory could grow with
+the sequence, the loop goes through it in segments, so that what is not saved exists for one segment at a time.
+"""
+
+import functools
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from associative_lstm.kernels.associative import loops, reference
+from associative_lstm.kernels.associative.checks import check_devices, check_inputs, check_saved
+from associative_lstm.kernels.compiler.matmul import pack
+from associative_lstm.kernels.compiler.runtime import announce_compilation
+from associative_lstm.kernels.compiler.threads import by_team
+from associative_lstm.kernels.derivatives import beyond_the_kernel, by_reference, wants_operator
+
+# A segment has as many steps as fit pre-activations into this many bytes: enough rows for efficient matrix products,
+# few enough to stay in the cache and to add little to a step's memory.
+SEGMENT_BYTES = 2**20
+
+Numbers = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+
+
+def sequence(
+    x: Tensor,
+    h_0: Tensor,
+    c_0: Tensor,
+    weight_ih: Tensor,
+    weight_hh: Tensor,
+    bias: Tensor | None,
+    permutations: Tensor,
+    lengths: Tensor | None,
+    num_heads: int,
+    activation: str,
+    reverse: bool,
+    keep_states_every: int,
+    return_cells: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """What `reference.sequence` computes. Without gradients nothing is kept for a backward pass."""
+    differentiable = (x, h_0, c_0, weight_ih, weight_hh) + (() if bias is None else (bias,))
+    if return_cells:
+        keep = 1
+    elif torch.is_grad_enabled() and any(tensor.requires_grad for tensor in differentiable):
+        keep = keep_states_every
+    else:
+        keep = 0
+    if h_0.shape[-1] != num_heads * c_0.shape[-1]:
+        raise ValueError(f"h_0: expected a width of {num_heads * c_0.shape[-1]}, got {h_0.shape[-1]}")
+    inputs = (
+        x,
+        h_0,
+        c_0,
+        weight_ih,
+        weight_hh,
+        bias,
+        permutations,
+        lengths,
+        activation == "tanh",
+        reverse,
+        keep,
+    )
+    if wants_operator(x):
+        results = _sequence_op(*inputs)
+    elif keep:
+        return _Eager.apply(*inputs, return_cells)  # the operator would do, but costs 0.2 ms more a call
+    else:
+        results = _sequence(*inputs)
+    return (*results[:3], results[4] if return_cells else None)
+
+
+def _sequence(
+    x: Tensor,
+    h_0: Tensor,
+    c_0: Tensor,
+    weight_ih: Tensor,
+    weight_hh: Tensor,
+    bias: Tensor | None,
+    permutations: Tensor,
+    lengths: Tensor | None,
+    smooth: bool,
+    reverse: bool,
+    keep: int,
+) -> Numbers:
+    """output, h_n, c_n, and what is kept for the backward pass: z and cells.
+
+    keep = 1 keeps z and the cells after every step; keep = k > 1 the cells before every k-th step; keep = 0 nothing.
+    """
+    check_inputs(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, keep)
+    x, h, c = x.contiguous(), _copy(h_0), _copy(c_0)
+    steps, batch, _ = x.shape
+    output = x.new_empty(steps, batch, h.shape[1])
+    cells = x.new_empty(_kept(steps, keep), *c.shape)
+    z = _linear(x, weight_ih, bias) if keep == 1 else x.new_empty(0, batch, weight_ih.shape[0])
+    segment = steps if keep == 1 else _segment(x, weight_ih, keep)
+    whole, product = _whole(x, permutations, lengths, smooth, reverse), _product(x, weight_hh.T)
+    with announce_compilation("the fused Associative LSTM, forward,", x.dtype):
+        for first in range(0, steps, segment):
+            times = _times(first, min(first + segment, steps), steps, reverse)
+            if keep > 1:
+                cells[first // keep] = c
+            segment_z = z if keep == 1 else _linear(x[times], weight_ih, bias)
+            kept = segment_z, output[times], cells if keep == 1 else cells[:0]
+            _forward(whole, first, product, (h, c), kept)
+    return output, h, c, z, cells
+
+
+_sequence_op = torch.library.custom_op("associative_lstm::sequence", _sequence, mutates_args=())
+
+
+@_sequence_op.register_fake
+def _(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, smooth, reverse, keep):
+    check_devices(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths)
+    steps, batch, _ = x.shape
+    return (
+        x.new_empty(steps, batch, h_0.shape[1]),
+        h_0.new_empty(h_0.shape),
+        c_0.new_empty(c_0.shape),
+        x.new_empty(steps if keep == 1 else 0, batch, weight_ih.shape[0]),
+        x.new_empty(_kept(steps, keep), *c_0.shape),
+    )
+
+
+def _sequence_backward(
+    x: Tensor,
+    h_0: Tensor,
+    c_0: Tensor,
+    weight_ih: Tensor,
+    weight_hh: Tensor,
+    bias: Tensor | None,
+    permutations: Tensor,
+    lengths: Tensor | None,
+    smooth: bool,
+    reverse: bool,
+    keep: int,
+    output: Tensor,
+    z: Tensor,
+    cells: Tensor,
+    d_output: Tensor | None,
+    d_h_n: Tensor | None,
+    d_c_n: Tensor | None,
+    d_cells: Tensor | None,
+    needed: list[bool],
+) -> list[Tensor]:
+    """The gradients of x, h_0, c_0, weight_ih, weight_hh and bias; an empty tensor for one that is not needed.
+
+    d_cells counts if the cells of every step were kept. A result of keep > 1 is there for this routine only.
+    Nothing is checked here: autograd gives back what `_sequence` has checked, and gradients of the same shapes.
+    """
+    x, h_0, c_0 = x.contiguous(), h_0.contiguous(), c_0.contiguous()
+    z, cells = z.contiguous(), cells.contiguous()
+    steps, batch, _ = x.shape
+    whole, product = _whole(x, permutations, lengths, smooth, reverse), _product(x, weight_hh)
+    segment = min(steps, _segment(x, weight_ih, keep))
+    dz_segment, first_dz = x.new_empty(segment, *z.shape[1:]), x.new_zeros(z.shape[1:])
+    dh = torch.zeros_like(h_0) if d_h_n is None else _copy(d_h_n)
+    dc = torch.zeros_like(c_0) if d_c_n is None else _copy(d_c_n)
+    no_cells = x.new_empty(0, *c_0.shape)
+    gradients = _WeightGradients(x, output, h_0, weight_ih, weight_hh, reverse, needed)
+    with announce_compilation("the fused Associative LSTM, backward,", x.dtype):
+        for first in reversed(range(0, steps, segment)):
+            last = min(first + segment, steps)
+            times = _times(first, last, steps, reverse)
+            if keep > 1:  # compute the segment once more, from the state before it
+                before = cells[first // keep]
+                segment_z, segment_cells = (
+                    _linear(x[times], weight_ih, bias),
+                    x.new_empty(last - first, *c_0.shape),
+                )
+                kept = segment_z, x.new_empty(last - first, *h_0.shape), segment_cells
+                state = _copy(_before(times, output, h_0, lengths, reverse)), _copy(before)
+                _forward(whole, first, _product(x, weight_hh.T), state, kept)
+            else:
+                before = _before(times, cells, c_0, lengths, reverse)
+                segment_z, segment_cells = z[times], cells[times]
+            dz = dz_segment[: last - first]
+            # What comes from above may be one number expanded: it is copied a segment at a time.
+            above = x.new_zeros(len(dz), *h_0.shape) if d_output is None else d_output[times].contiguous()
+            above_cells = no_cells if d_cells is None or keep > 1 else d_cells[times].contiguous()
+            by_team(
+                loops.backward,
+                batch,
+                product.w.numbers,
+                whole,
+                first,
+                product,
+                loops.Saved(*_arrays(segment_z, segment_cells, before)),
+                loops.Above(*_arrays(above, above_cells)),
+                loops.State(*_arrays(dh, dc)),
+                loops.Gradients(*_arrays(dz, first_dz)),
+            )
+            gradients.add(times, dz)
+    dx, d_ih, d_hh, d_bias = gradients.finish(first_dz)
+    return [dx, dh, dc, d_ih, d_hh, d_bias]
+
+
+class _WeightGradients:
+    """The gradients of x and of the weights, from those of the pre-activations, a segment at a time, last ones first.
+
+    What is not needed stays an empty tensor.
+    """
+
+    def __init__(self, x, output, h_0, weight_ih, weight_hh, reverse, needed):
+        self.x, self.output, self.h_0, self.weight_ih, self.reverse = x, output, h_0, weight_ih, reverse
+        self.rows_h = weight_hh.shape[0]
+        self.need_x, _, _, self.need_ih, self.need_hh, self.need_bias = needed
+        self.dx = torch.empty_like(x) if self.need_x else x.new_empty(0)
+        self.d_ih = torch.empty_like(weight_ih) if self.need_ih else x.new_empty(0)
+        self.d_hh = torch.empty_like(weight_hh) if self.need_hh else x.new_empty(0)
+        self.d_bias = x.new_zeros(weight_ih.shape[0]) if self.need_bias else x.new_empty(0)
+        self.so_far = 0  # the first segment overwrites what is not initialised
+
+    def add(self, times, dz):
+        flat_dz, flat_x = dz.flatten(0, 1), self.x[times].flatten(0, 1)
+        if self.need_x:
+            torch.mm(flat_dz, self.weight_ih, out=self.dx[times].flatten(0, 1))
+        if self.need_ih:
+            self.d_ih.addmm_(flat_dz.T, flat_x, beta=self.so_far)
+        if self.need_bias:
+            self.d_bias += flat_dz.sum(0)
+        if self.need_hh:  # a step has seen the output of the step before it; its very first step, h_0
+            if self.reverse:
+                seen = self.output[times.start + 1 : times.stop + 1]
+                its_dz = dz[: len(seen)]
+            else:
+                seen = self.output[max(times.start - 1, 0) : times.stop - 1]
+                its_dz = dz[len(dz) - len(seen) :]
+            flat_dz = its_dz.flatten(0, 1)[:, : self.rows_h]
+            self.d_hh.addmm_(flat_dz.T, seen.flatten(0, 1), beta=self.so_far)
+        self.so_far = 1
+
+    def finish(self, first_dz):
+        if self.need_hh:
+            self.d_hh.addmm_(first_dz[:, : self.rows_h].T, self.h_0)
+        return self.dx, self.d_ih, self.d_hh, self.d_bias
+
+
+@functools.wraps(_sequence_backward)
+def _checked_backward(*arguments):
+    x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, _, _, keep, *saved = arguments
+    check_inputs(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, keep)
+    check_saved(x, h_0, c_0, weight_ih, keep, *saved)
+    return _sequence_backward(*arguments)
+
+
+_sequence_backward_op = torch.library.custom_op(
+    "associative_lstm::sequence_backward", _checked_backward, mutates_args=()
+)
+
+
+@_sequence_backward_op.register_fake
+def _(x, h_0, c_0, weight_ih, weight_hh, bias, *rest):
+    check_devices(x, h_0, c_0, weight_ih, weight_hh, bias, *rest)
+    needed = rest[-1]
+    need_x, _, _, need_ih, need_hh, need_bias = needed
+    return [
+        x.new_empty(x.shape if need_x else 0),
+        h_0.new_empty(h_0.shape),
+        c_0.new_empty(c_0.shape),
+        x.new_empty(weight_ih.shape if need_ih else 0),
+        x.new_empty(weight_hh.shape if need_hh else 0),
+        x.new_empty(weight_ih.shape[0] if need_bias else 0),
+    ]
+
+
+def _save(ctx, inputs, output):
+    *tensors, smooth, reverse, keep = inputs
+    result, _, _, z, cells = output
+    ctx.save_for_backward(*tensors, result, z, cells)
+    ctx.options = smooth, reverse, keep
+    ctx.set_materialize_grads(False)
+
+
+def _differentiate(ctx, d_output, d_h_n, d_c_n, d_cells, backward):
+    *inputs, output, z, cells = ctx.saved_tensors
+    needed = list(ctx.needs_input_grad[:6])
+    above = d_output, d_h_n, d_c_n, d_cells
+    if beyond_the_kernel(above):
+        return by_reference(_reference(*inputs[6:], *ctx.options), inputs[:6], needed, above)
+    gradients = backward(*inputs, *ctx.options, output, z, cells, *above, needed)
+    return [d if need else None for d, need in zip(gradients, needed, strict=True)]
+
+
+def _reference(permutations, lengths, smooth, reverse, keep):
+    """The same results of the same differentiable inputs, as a loop of PyTorch operations."""
+
+    def sequence(x, h_0, c_0, weight_ih, weight_hh, bias):
+        heads, activation = h_0.shape[-1] // c_0.shape[-1], "tanh" if smooth else "bound"
+        return reference.sequence(
+            x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, heads, activation, reverse
+        )
+
+    return sequence
+
+
+def _differentiate_op(ctx, d_output, d_h_n, d_c_n, _d_z, d_cells):
+    return *_differentiate(ctx, d_output, d_h_n, d_c_n, d_cells, _sequence_backward_op), *(None,) * 5
+
+
+_sequence_op.register_autograd(_differentiate_op, setup_context=_save)
+
+
+class _Eager(torch.autograd.Function):
+    """The same two routines without the operator's dispatch; the cells come out if they are wanted."""
+
+    @staticmethod
+    def forward(ctx, *arguments):
+        *inputs, return_cells = arguments
+        results = _sequence(*inputs)
+        _save(ctx, inputs, results)
+        return (*results[:3], results[4] if return_cells else None)
+
+    @staticmethod
+    def backward(ctx, d_output, d_h_n, d_c_n, d_cells):
+        return *_differentiate(ctx, d_output, d_h_n, d_c_n, d_cells, _sequence_backward), *(None,) * 6
+
+
+def _forward(whole, first, product, state, kept):
+    """`loops.forward` on tensors."""
+    by_team(
+        loops.forward,
+        len(product.y),
+        product.w.numbers,
+        whole,
+        first,
+        product,
+        loops.State(*_arrays(*state)),
+        loops.Kept(*_arrays(*kept)),
+    )
+
+
+def _before(times, all_of_it, initial, lengths, reverse):
+    """Output or cells before a segment. In reverse, an item that has not begun yet still has its initial ones."""
+    if not reverse:
+        return all_of_it[times.start - 1] if times.start > 0 else initial
+    if times.stop == len(all_of_it):
+        return initial
+    later = all_of_it[times.stop]
+    if lengths is None:
+        return later
+    begun = (lengths > times.stop).view(-1, *(1,) * (initial.dim() - 1))
+    return torch.where(begun, later, initial)
+
+
+def _times(first, last, steps, reverse):
+    """The times of steps first to last - 1 in the direction of reading."""
+    return slice(steps - last, steps - first) if reverse else slice(first, last)
+
+
+def _kept(steps, keep):
+    return 0 if keep == 0 else (steps + keep - 1) // keep
+
+
+def _segment(x, weight_ih, keep):
+    return (
+        keep if keep > 1 else max(16, SEGMENT_BYTES // (x.shape[1] * weight_ih.shape[0] * x.element_size()))
+    )
+
+
+def _copy(tensor):
+    return tensor.clone(memory_format=torch.contiguous_format)
+
+
+def _linear(x, weight, bias):
+    if torch.is_autocast_enabled("cpu"):  # a backward pass may run inside autocast
+        with torch.autocast("cpu", enabled=False):
+            return linear(x, weight, bias)
+    return linear(x, weight, bias)
+
+
+def _arrays(*tensors):
+    return (tensor.numpy() for tensor in tensors)
+
+
+def _whole(x, permutations, lengths, smooth, reverse):
+    ends = _all_at(*x.shape[:2]) if lengths is None else lengths.contiguous().numpy()
+    return loops.Sequence(len(x), reverse, ends, permutations.contiguous().numpy(), smooth)
+
+
+def _product(x, w):
+    """The recurrent product with these weights."""
+    packed = pack(w.detach().numpy())
+    return loops.Product(packed, x.new_empty(x.shape[1], packed.filled).numpy())
+
+
+@functools.lru_cache(maxsize=16)
+def _all_at(steps, batch):
+    return np.full(batch, steps, np.int64)

@@ -1,0 +1,227 @@
+"""The time loops of the fused Associative LSTM, for a slice of the batch, forward and backward.
+
+Where a batch is too small to be split, threads go through the loop together (their ``turn``): each computes some
+columns of the recurrent product, and takes every so-manyth item: the same ones at every step, so that it alone
+touches their state.
+
+A loop goes through one segment of the sequence. Steps are counted by tau in the direction of reading: t = tau, or
+t = steps - 1 - tau in reverse; a segment begins with step ``first``. Arrays over times hold the segment's, as they
+follow each other in time. Items of the batch are ordered by length, longest first, so that those at work at time t
+are the first few.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from associative_lstm.kernels.associative.steps import backward_item, forward_item, workspace
+from associative_lstm.kernels.compiler.matmul import Packed, aligned, multiply
+from associative_lstm.kernels.compiler.runtime import inline, jit
+from associative_lstm.kernels.compiler.team import wait
+
+
+class Sequence(NamedTuple):
+    """What is true of a whole sequence."""
+
+    steps: int
+    reverse: bool
+    lengths: np.ndarray  # (B,)
+    permutations: np.ndarray  # (copies, N/2)
+    smooth: bool
+
+
+class Product(NamedTuple):
+    """The recurrent product of a step."""
+
+    w: Packed
+    y: np.ndarray  # (B, columns of w, filled): where it goes
+
+
+class State(NamedTuple):
+    """What is carried from step to step in place: a state, or the gradient of one."""
+
+    h: np.ndarray  # (B, heads * N)
+    c: np.ndarray  # (B, copies, N)
+
+
+class Kept(NamedTuple):
+    """What the forward loop finds and leaves."""
+
+    z: np.ndarray  # (times, B, rows): the input's part comes in, gates and sums go out
+    output: np.ndarray  # (times, B, heads * N)
+    cells: np.ndarray  # (times, B, copies, N), or of length 0 if they are not kept
+
+
+class Saved(NamedTuple):
+    """What the backward loop finds of the forward pass."""
+
+    z: np.ndarray
+    cells: np.ndarray
+    before: (
+        np.ndarray
+    )  # (B, copies, N): the state before the segment, or of an item that begins later, before that
+
+
+class Above(NamedTuple):
+    """The gradients of what went out."""
+
+    output: np.ndarray
+    cells: np.ndarray  # may be of length 0
+
+
+class Gradients(NamedTuple):
+    """The gradients that the backward loop leaves."""
+
+    z: np.ndarray
+    first_z: np.ndarray  # (B, rows): of each item's first step
+
+
+@jit
+def _at_work(start, stop, lengths, t):
+    count = 0
+    while start + count < stop and lengths[start + count] > t:
+        count += 1
+    return count
+
+
+@jit
+def _indices(permutations):
+    """The permutations and their inverses as int32, and not one index outside the memory or there twice."""
+    copies, n = permutations.shape
+    indices, inverses = np.empty(copies * n, np.int32), np.full(copies * n, -1, np.int32)
+    for s in range(copies):
+        for j in range(n):
+            source = permutations[s, j]
+            if source < 0 or source >= n:
+                raise IndexError("permutations: an index outside the memory")
+            if inverses[s * n + source] >= 0:
+                raise IndexError(
+                    "permutations: an index twice in one copy; to average a model, set use_buffers=False"
+                )
+            indices[s * n + j] = source
+            inverses[s * n + source] = j
+    return indices, inverses
+
+
+@inline
+def _copy(source, target):
+    """As ``target[:] = source``, which Numba compiles for seconds, with messages for shapes that differ."""
+    for j in range(target.shape[0]):
+        target[j] = source[j]
+
+
+@inline
+def _add(source, target):
+    for j in range(target.shape[0]):
+        target[j] += source[j]
+
+
+@jit
+def _fits(start, stop, turn, sequence, first, product, state, z):
+    """Whether what both loops are given is of one size."""
+    times, batch, rows = z.shape
+    _, copies, N = state.c.shape
+    heads = state.h.shape[1] // N
+    return (
+        N >= 2
+        and rows == (1 + 8 * heads) * (N // 2)
+        and state.c.shape[0] == batch
+        and state.h.shape == (batch, heads * N)
+        and sequence.permutations.shape == (copies, N // 2)
+        and sequence.lengths.shape[0] == batch
+        and 0 <= start <= stop <= batch
+        and 0 <= turn.member < turn.members
+        and 0 <= first <= sequence.steps - times
+        and product.w.columns <= product.w.filled
+        and product.y.shape == (batch, product.w.filled)
+    )
+
+
+@jit
+def forward(start, stop, turn, sequence, first, product, state, kept):
+    """The steps of a segment for items start to stop - 1."""
+    z, output = kept.z, kept.output
+    times, batch, rows = z.shape
+    (_, copies, N), H = state.c.shape, state.h.shape[1]
+    keep, rows_h = kept.cells.shape[0] > 0, product.w.columns
+    if not (
+        _fits(start, stop, turn, sequence, first, product, state, z)
+        and output.shape == (times, batch, H)
+        and (not keep or kept.cells.shape == (times, batch, copies, N))
+        and (rows_h == rows or rows_h == rows - H)
+        and product.w.depth == H
+    ):
+        raise IndexError("forward: the arrays do not fit each other")
+    indices, _ = _indices(sequence.permutations)
+    n, heads = N // 2, H // N
+    h, c = state.h, state.c.reshape((batch, copies * N))
+    cells = kept.cells.reshape((kept.cells.shape[0], batch, copies * N))
+    y_slice, h_slice = product.y[start:stop], h[start:stop]
+    work = aligned(workspace(heads, copies) * n, z)
+    for step in range(times):
+        k = times - 1 - step if sequence.reverse else step
+        t = sequence.steps - 1 - first - step if sequence.reverse else first + step
+        count = _at_work(start, stop, sequence.lengths, t)
+        multiply(y_slice, h_slice, count, product.w, turn)
+        wait(turn)
+        for b in range(start + turn.member, start + count, turn.members):
+            forward_item(z[k, b], product.y[b, :rows_h], c[b], h[b], indices, n, heads, sequence.smooth, work)
+            _copy(h[b], output[k, b])
+            if keep:
+                _copy(c[b], cells[k, b])
+        for b in range(start + count + turn.member, stop, turn.members):
+            output[k, b] = 0
+            if keep:
+                cells[k, b] = 0
+        wait(turn)
+
+
+@jit
+def backward(start, stop, turn, sequence, first, product, saved, above, state, gradients):
+    """The gradients of `forward`, from the segment's last step to its first. ``state`` is the gradient of one."""
+    z, dz, dh = saved.z, gradients.z, state.h
+    times, batch, rows = z.shape
+    (_, copies, N), H = state.c.shape, dh.shape[1]
+    if not (
+        _fits(start, stop, turn, sequence, first, product, state, z)
+        and saved.cells.shape == (times, batch, copies, N)
+        and saved.before.shape == (batch, copies, N)
+        and above.output.shape == (times, batch, H)
+        and (above.cells.shape[0] == 0 or above.cells.shape == (times, batch, copies, N))
+        and dz.shape == (times, batch, rows)
+        and gradients.first_z.shape == (batch, rows)
+        and product.w.columns == H
+        and product.w.depth <= rows
+    ):
+        raise IndexError("backward: the arrays do not fit each other")
+    indices, inverses = _indices(sequence.permutations)
+    n, heads, item = N // 2, H // N, copies * N
+    dc, before = state.c.reshape((batch, item)), saved.before.reshape((batch, item))
+    cells = saved.cells.reshape((times, batch, item))
+    d_cells = above.cells.reshape((above.cells.shape[0], batch, item))
+    y_slice = product.y[start:stop]
+    work = aligned(workspace(heads, copies) * n, z)
+    for step in range(times - 1, -1, -1):
+        k = times - 1 - step if sequence.reverse else step
+        t = sequence.steps - 1 - first - step if sequence.reverse else first + step
+        count = _at_work(start, stop, sequence.lengths, t)
+        for b in range(start + turn.member, start + count, turn.members):
+            _add(above.output[k, b], dh[b])
+            if d_cells.shape[0] > 0:
+                _add(d_cells[k, b], dc[b])
+            begins = t == (sequence.lengths[b] - 1 if sequence.reverse else 0)
+            previous = k + 1 if sequence.reverse else k - 1
+            c_before = before[b] if begins or step == 0 else cells[previous, b]
+            backward_item(
+                z[k, b], c_before, cells[k, b], dh[b], dc[b], dz[k, b],
+                indices, inverses, n, heads, sequence.smooth, work,
+            )  # fmt: skip
+            if begins:
+                _copy(dz[k, b], gradients.first_z[b])
+        wait(turn)
+        multiply(y_slice, dz[k, start:stop], count, product.w, turn)
+        wait(turn)
+        for b in range(start + turn.member, start + count, turn.members):
+            _copy(product.y[b], dh[b])
+        for b in range(start + count + turn.member, stop, turn.members):
+            dz[k, b] = 0

@@ -1,0 +1,1 @@
+"""What all compiled kernels share."""

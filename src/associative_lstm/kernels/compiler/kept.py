@@ -1,0 +1,100 @@
+"""Compiled kernels on disk: what is damaged there is compiled again, and what cannot be kept is used without."""
+
+import hashlib
+import pickle
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache
+from numba.core.serialize import dumps
+
+
+def _sources() -> bytes:
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.digest()
+
+
+_SOURCES = _sources()
+_told: set[str] = set()
+
+
+def kept() -> bool:
+    """Whether, as far as is known, what is compiled in this process will be there for the next."""
+    return not _told
+
+
+def _tell(error: Exception) -> None:
+    if kept():
+        words = str(error).splitlines()[0]
+        _told.add(words)
+        print(
+            f"associative-lstm: compiled kernels cannot be kept on disk ({words}), so that every start compiles "
+            "them again; NUMBA_CACHE_DIR can name another folder for them",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def _seal(data: bytes) -> bytes:
+    return hashlib.sha256(_SOURCES + data).digest()
+
+
+class _Sealed(CompileResultCacheImpl):
+    """Numba's way to write down a kernel, with a seal: other bytes, or other sources, and it is not loaded."""
+
+    def reduce(self, compiled: Any) -> tuple[bytes, bytes]:
+        data = dumps(super().reduce(compiled))
+        return _seal(data), data
+
+    def rebuild(self, target_context: Any, reduced: tuple[bytes, bytes]) -> Any:
+        seal, data = reduced
+        if seal != _seal(data):
+            raise ValueError("not what was written")
+        return super().rebuild(target_context, pickle.loads(data))
+
+
+class _KernelCache(FunctionCache):
+    """Numba's cache, but nothing that stands in its files, or cannot be written to them, is an error."""
+
+    _impl_class = _Sealed
+
+    def __init__(self, function: Callable) -> None:
+        super().__init__(function)
+        # Numba looks only at a function's own file when it decides whether what it kept is stale. A kernel is also
+        # made of those it calls, in other files here.
+        self._cache_file = IndexDataCacheFile(
+            cache_path=self.cache_path,
+            filename_base=self._impl.filename_base,
+            source_stamp=(self._impl.locator.get_source_stamp(), _SOURCES),
+        )
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # a pickle that is cut short or overwritten can raise anything
+            return None  # compile; what comes out replaces it
+
+    def save_overload(self, sig: Any, compiled: Any) -> None:
+        try:
+            try:
+                super().save_overload(sig, compiled)
+            except OSError:
+                raise
+            except Exception:  # the index is damaged, and would have to be read to be added to
+                self.flush()
+                super().save_overload(sig, compiled)
+        except Exception as error:  # a full disk, a folder that has become read-only
+            _tell(error)
+
+
+def cache_of(function: Callable) -> Any:
+    """Where the kernel made of this function is kept; nowhere if no folder can be written."""
+    try:
+        return _KernelCache(function)
+    except (RuntimeError, OSError) as error:
+        _tell(error)
+        return NullCache()

@@ -1,0 +1,341 @@
+"""Vectors of numbers as values in compiled code: explicit SIMD, portable because LLVM splits what is too wide.
+
+The compiler vectorises simple loops by itself, but not a loop that gathers through a permutation, nor one that holds
+several results in registers while it goes over the copies of a memory. Those are written with these vectors.
+
+A vector is what fits one register of this machine. Vectors are loaded from and stored to rows of one-dimensional
+arrays: row k of ``count`` numbers begins at index k * count, and its numbers j, j + 1, ... are meant; lanes beyond
+``count`` read as 0 and are not written. Nothing here checks that a row is inside the array: callers do, once, before
+their loops.
+"""
+
+import operator
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, models, overload, register_model
+
+from associative_lstm.kernels.compiler.target import VECTOR_BYTES
+
+_BIT, _INT, _LONG = ir.IntType(1), ir.IntType(32), ir.IntType(64)
+
+
+class Vector(types.Type):
+    """As many numbers of one type as fit a register."""
+
+    def __init__(self, element: types.Type, lanes: int) -> None:
+        self.element = element
+        self.lanes = lanes
+        super().__init__(name=f"Vector({element}, {lanes})")
+
+
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, manager, vector):
+        element = manager.lookup(vector.element).get_value_type()
+        super().__init__(manager, vector, ir.VectorType(element, vector.lanes))
+
+
+def element_of(kind: types.Type) -> types.Type:
+    """The type of a vector's numbers, or of a number itself."""
+    return kind.element if isinstance(kind, Vector) else kind
+
+
+def lanes_of(element: types.Type) -> int:
+    """How many numbers of this type make a vector."""
+    return VECTOR_BYTES // (element.bitwidth // 8)
+
+
+def splat(builder, value, lanes):
+    """The instructions for a vector of one number."""
+    vector = ir.VectorType(value.type, lanes)
+    undefined = ir.Constant(vector, ir.Undefined)
+    first = builder.insert_element(undefined, value, _INT(0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(_INT, lanes), None))
+
+
+def call(builder, name, result, *args, **options):
+    """The instructions for a function of LLVM's."""
+    kind = ir.FunctionType(result, [arg.type for arg in args])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), args, **options)
+
+
+def suffix(vector):
+    """How LLVM's functions are called for a type of vector."""
+    bits = {"float": "f32", "double": "f64", "i32": "i32", "i64": "i64"}[str(vector.element)]
+    return f"v{vector.count}{bits}"
+
+
+def address(context, builder, array, value, *offsets):
+    """The instructions for the address of a number of an array, whose index is the sum of the offsets."""
+    pointer = context.make_array(array)(context, builder, value).data
+    for offset in offsets:
+        pointer = builder.gep(pointer, [offset])
+    return pointer
+
+
+def _numbers(values):
+    return ir.Constant(ir.VectorType(_INT, len(values)), [_INT(value) for value in values])
+
+
+def _below(builder, j, count, lanes):
+    """Which of j + 0, j + 1, ... are below count."""
+    left = builder.trunc(builder.sub(count, j), _INT)
+    return builder.icmp_signed("<", _numbers(range(lanes)), splat(builder, left, lanes))
+
+
+def _load(builder, pointer, vector, mask):
+    pointer = builder.bitcast(pointer, vector.as_pointer())
+    size, zeros = _INT(_bytes(vector)), ir.Constant(vector, None)
+    return call(builder, f"llvm.masked.load.{suffix(vector)}.p0", vector, pointer, size, mask, zeros)
+
+
+def _store(builder, pointer, x, mask):
+    pointer = builder.bitcast(pointer, x.type.as_pointer())
+    name = f"llvm.masked.store.{suffix(x.type)}.p0"
+    call(builder, name, ir.VoidType(), x, pointer, _INT(_bytes(x.type)), mask)
+
+
+def _bytes(vector):
+    return {"float": 4, "double": 8, "i32": 4}[str(vector.element)]
+
+
+@intrinsic
+def width(typingctx, array):
+    """The number of lanes of a vector of the array's numbers, a constant."""
+    lanes = lanes_of(array.dtype)
+    return types.intp(array), lambda context, *_: context.get_constant(types.intp, lanes)
+
+
+def _load_row(element, lanes):
+    def codegen(context, builder, signature, args):
+        value, k, j, count = args[:4]
+        pointer = address(context, builder, signature.args[0], value, builder.mul(k, count), j)
+        vector = ir.VectorType(context.get_value_type(element), lanes)
+        return _load(builder, pointer, vector, _below(builder, j, count, lanes))
+
+    return codegen
+
+
+@intrinsic
+def load(typingctx, array, k, j, count):
+    """Numbers j, j + 1, ... of row k."""
+    lanes = lanes_of(array.dtype)
+    signature = Vector(array.dtype, lanes)(array, types.intp, types.intp, types.intp)
+    return signature, _load_row(array.dtype, lanes)
+
+
+@intrinsic
+def load_indices(typingctx, indices, k, j, count, like):
+    """The same of int32, as many as there are lanes in a vector of the array ``like``."""
+    lanes = lanes_of(like.dtype)
+    signature = Vector(types.int32, lanes)(indices, types.intp, types.intp, types.intp, like)
+    return signature, _load_row(types.int32, lanes)
+
+
+@intrinsic
+def store(typingctx, array, k, j, count, vector):
+    """Numbers j, j + 1, ... of row k become those of the vector."""
+
+    def codegen(context, builder, signature, args):
+        value, k, j, count, x = args
+        pointer = address(context, builder, array, value, builder.mul(k, count), j)
+        _store(builder, pointer, x, _below(builder, j, count, vector.lanes))
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp, types.intp, vector), codegen
+
+
+@intrinsic
+def store_pairs(typingctx, array, k, j, count, re, im):
+    """Store complex numbers with their two parts side by side, for `gather_pairs`: in row k and the next."""
+
+    def codegen(context, builder, signature, args):
+        value, k, j, count, x, y = args
+        j, lanes, two = builder.mul(j, j.type(2)), re.lanes, count.type(2)
+        pointer = address(context, builder, array, value, builder.mul(k, count), j)
+        pairs = builder.shuffle_vector(x, y, _numbers([i // 2 + i % 2 * lanes for i in range(2 * lanes)]))
+        _store(builder, pointer, pairs, _below(builder, j, builder.mul(count, two), 2 * lanes))
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp, types.intp, re, im), codegen
+
+
+@intrinsic
+def gather_pairs(typingctx, array, k, count, indices):
+    """The complex numbers with these indices of what `store_pairs` has stored in row k, as vectors of both parts.
+
+    A pair of float32 is fetched as one number of 64 bits, which halves the work.
+    """
+    lanes = indices.lanes
+    together = array.dtype == types.float32
+    size = array.dtype.bitwidth // 8
+
+    def codegen(context, builder, signature, args):
+        value, k, count, index = args
+        base = builder.ptrtoint(address(context, builder, array, value, builder.mul(k, count)), _LONG)
+        wide = builder.sext(index, ir.VectorType(_LONG, lanes))
+        offsets = builder.mul(wide, splat(builder, _LONG(2 * size), lanes))
+        element = _LONG if together else context.get_value_type(array.dtype)
+        vector = ir.VectorType(element, lanes)
+        all_lanes = ir.Constant(ir.VectorType(_BIT, lanes), [_BIT(1)] * lanes)
+
+        def fetch(start):
+            addresses = builder.add(splat(builder, start, lanes), offsets)
+            pointers = builder.inttoptr(addresses, ir.VectorType(element.as_pointer(), lanes))
+            name = f"llvm.masked.gather.{suffix(vector)}.v{lanes}p0"
+            return call(builder, name, vector, pointers, _INT(size), all_lanes, ir.Constant(vector, None))
+
+        if together:
+            pairs = builder.bitcast(fetch(base), ir.VectorType(ir.FloatType(), 2 * lanes))
+            nothing = ir.Constant(pairs.type, ir.Undefined)
+            parts = [
+                builder.shuffle_vector(pairs, nothing, _numbers(range(part, 2 * lanes, 2))) for part in (0, 1)
+            ]
+        else:
+            parts = [fetch(base), fetch(builder.add(base, _LONG(size)))]
+        return context.make_tuple(builder, signature.return_type, parts)
+
+    part = Vector(array.dtype, lanes)
+    return types.UniTuple(part, 2)(array, types.intp, types.intp, indices), codegen
+
+
+@intrinsic
+def fill(typingctx, array, number):
+    """A vector for the array's numbers with ``number`` in all lanes."""
+    lanes = lanes_of(array.dtype)
+
+    def codegen(context, builder, signature, args):
+        return splat(builder, context.cast(builder, args[1], number, array.dtype), lanes)
+
+    return Vector(array.dtype, lanes)(array, number), codegen
+
+
+@intrinsic
+def spread(typingctx, number, like):
+    """``number`` in all lanes of a vector like ``like``, or as a number of its type."""
+
+    def codegen(context, builder, signature, args):
+        value = context.cast(builder, args[0], number, element_of(like))
+        return splat(builder, value, like.lanes) if isinstance(like, Vector) else value
+
+    return like(number, like), codegen
+
+
+def _overload_operator(symbol, instruction):
+    @intrinsic
+    def operate(typingctx, a, b):
+        def codegen(context, builder, signature, args):
+            return getattr(builder, instruction)(*args, flags=["contract"])
+
+        return a(a, b), codegen
+
+    @overload(symbol)
+    def implementation(a, b):
+        if isinstance(a, Vector) and isinstance(b, Vector):
+            return lambda a, b: operate(a, b)
+        if isinstance(a, Vector) and isinstance(b, types.Float):
+            return lambda a, b: operate(a, spread(b, a))
+        if isinstance(a, types.Float) and isinstance(b, Vector):
+            return lambda a, b: operate(spread(a, b), b)
+        return None
+
+
+_overload_operator(operator.add, "fadd")
+_overload_operator(operator.sub, "fsub")
+_overload_operator(operator.mul, "fmul")
+_overload_operator(operator.truediv, "fdiv")
+
+
+@intrinsic
+def sqrt(typingctx, a):
+    """The square root of each number."""
+
+    def codegen(context, builder, signature, args):
+        return call(builder, f"llvm.sqrt.{suffix(args[0].type)}", args[0].type, *args)
+
+    return a(a), codegen
+
+
+_APPROXIMATE = ("contract", "arcp", "afn", "reassoc")
+"""Lets the compiler divide and take roots by an estimate and Newton's step: as exact in float32 but for the last bit
+or two, and several times as fast. In float64 it does not."""
+
+
+@intrinsic
+def reciprocal(typingctx, a):
+    """1 / a, of a vector or a number; approximate in a vector."""
+
+    def codegen(context, builder, signature, args):
+        one = context.get_constant(element_of(a), 1)
+        if isinstance(a, Vector):
+            return builder.fdiv(splat(builder, one, a.lanes), *args, flags=_APPROXIMATE)
+        return builder.fdiv(one, *args)
+
+    return a(a), codegen
+
+
+@intrinsic
+def reciprocal_sqrt(typingctx, a):
+    """1 / sqrt(a), for a > 0, approximate."""
+
+    def codegen(context, builder, signature, args):
+        kind = args[0].type
+        root = call(builder, f"llvm.sqrt.{suffix(kind)}", kind, *args, fastmath=_APPROXIMATE)
+        one = splat(builder, context.get_constant(a.element, 1), a.lanes)
+        return builder.fdiv(one, root, flags=_APPROXIMATE)
+
+    return a(a), codegen
+
+
+@intrinsic
+def select_greater(typingctx, a, b, x, y):
+    """x where a > b, and y elsewhere; a NaN is not greater. Of vectors or of numbers."""
+
+    def codegen(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[2], args[3])
+
+    return x(a, b, x, y), codegen
+
+
+@intrinsic
+def transpose(typingctx, source, at, stride, rows, count, target, target_at, target_stride):
+    """target[target_at + j * target_stride + i] = source[at + i * stride + j], a square block of lanes x lanes.
+
+    Only i < rows and j < count are read; what would come from other rows is written as 0, other j are not written.
+    """
+    lanes = lanes_of(source.dtype)
+    kind = types.intp
+
+    def codegen(context, builder, signature, args):
+        from_value, at, stride, rows, count, to_value, to, to_stride = args
+        vector = ir.VectorType(context.get_value_type(source.dtype), lanes)
+        columns = _below(builder, at.type(0), count, lanes)
+
+        def times(step, i):
+            return builder.mul(step, step.type(i))
+
+        def these(i, limit):
+            return splat(builder, builder.icmp_signed("<", limit.type(i), limit), lanes)
+
+        block = []
+        for i in range(lanes):
+            pointer = address(context, builder, source, from_value, at, times(stride, i))
+            block.append(_load(builder, pointer, vector, builder.and_(columns, these(i, rows))))
+        step = 1
+        while step < lanes:  # swap the two off-diagonal parts of every square of 2 step x 2 step
+            first = _numbers([k if k & step == 0 else lanes + k - step for k in range(lanes)])
+            second = _numbers([k + step if k & step == 0 else lanes + k for k in range(lanes)])
+            for i in range(lanes):
+                if i & step == 0:
+                    pair = block[i], block[i + step]
+                    block[i] = builder.shuffle_vector(*pair, first)
+                    block[i + step] = builder.shuffle_vector(*pair, second)
+            step *= 2
+        for j in range(lanes):
+            pointer = address(context, builder, target, to_value, to, times(to_stride, j))
+            _store(builder, pointer, block[j], these(j, count))
+        return context.get_dummy_value()
+
+    return types.void(source, kind, kind, kind, kind, target, kind, kind), codegen

@@ -1,0 +1,1 @@
+"""The unitary networks."""
