@@ -16,8 +16,8 @@ Asked = Callable[[], int]
 def listening(*, patient: bool = False) -> Iterator[Asked]:
     """A function that tells which signal has come. A second Ctrl-C or SIGTERM does what it did before this.
 
-    Not so if ``patient``: then all that come later are ignored. A SIGHUP that is ignored already, by `nohup`, stays
-    ignored; a second one always is, because a terminal that is closed sends two.
+    Not so if ``patient``: then all that come later are ignored. What is ignored already stays ignored: SIGHUP by
+    `nohup`, Ctrl-C by a script's background. A second SIGHUP always is, because a terminal that is closed sends two.
     """
     number = 0
     before: dict[int, Any] = {}
@@ -31,7 +31,7 @@ def listening(*, patient: bool = False) -> Iterator[Asked]:
     if threading.current_thread() is threading.main_thread():  # Python allows handlers in no other
         for each in SIGNALS:
             handler = signal.getsignal(each)
-            if each != signal.SIGHUP or handler != signal.SIG_IGN:
+            if handler != signal.SIG_IGN:
                 before[each] = signal.SIG_DFL if handler is None else handler  # None: not Python's own
         for listened in before:
             signal.signal(listened, hear)
