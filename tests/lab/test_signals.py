@@ -1,5 +1,6 @@
 """SIGTERM and SIGHUP do what Ctrl-C does, to a run and to those that make several; nobody goes on training unseen."""
 
+import contextlib
 import fcntl
 import os
 import pty
@@ -16,17 +17,21 @@ from associative_lstm.lab.checkpoint import find_checkpoints, step_of
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.runlog import hold, last_step
 from associative_lstm.lab.signals import SIGNALS, listening
-from waiting import wait_for_lines
+from waiting import HANGS, wait_for_lines
 
 TRAIN = [sys.executable, "-m", "associative_lstm.lab.cli", "train", "assignment"]
 TRAIN += ["--model", "lstm", "--hidden-size", "8", "--window", "20", "--log-every", "5"]
 TRAIN += ["--steps", "10000000", "--checkpoint-every", "10000000"]
 
 
+@contextlib.contextmanager
 def start(folder, *command, **options):
-    return subprocess.Popen(
-        [*(command or (*TRAIN, "--out", str(folder)))], stderr=subprocess.PIPE, text=True, **options
-    )
+    arguments = command or (*TRAIN, "--out", str(folder))
+    with subprocess.Popen([*arguments], stderr=subprocess.PIPE, text=True, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()  # a test that failed waits for nobody
 
 
 def saved_step(folder):
@@ -39,7 +44,7 @@ def test_a_run_finishes_its_step_saves_and_says_how_to_go_on(tmp_path, number):
     with start(run) as process:
         wait_for_lines([run / "log.jsonl"], process)
         process.send_signal(number)
-        _, errors = process.communicate(timeout=300)
+        _, errors = process.communicate(timeout=HANGS)
     assert process.returncode == 128 + number
     step = saved_step(run)
     assert step - last_step(run) in range(5)
@@ -52,7 +57,7 @@ def test_without_a_terminal_to_tell_it_to_a_run_stops_all_the_same(tmp_path):
         wait_for_lines([run / "log.jsonl"], process)
         process.stderr.close()
         process.send_signal(signal.SIGHUP)
-        assert process.wait(300) == 129
+        assert process.wait(HANGS) == 129
     assert saved_step(run) > 0
 
 
@@ -63,13 +68,13 @@ def test_nohup_is_respected(tmp_path):
         wait_for_lines([log], process)
         process.send_signal(signal.SIGHUP)
         size = log.stat().st_size
-        deadline = time.monotonic() + 300
+        deadline = time.monotonic() + HANGS
         while log.stat().st_size < size + 1000:  # many steps later
             assert process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=300)
+        process.communicate(timeout=HANGS)
     assert process.returncode == 143
 
 
@@ -84,7 +89,7 @@ def test_a_terminal_that_is_closed(tmp_path):
             wait_for_lines([run / "log.jsonl"], process)
         finally:
             os.close(ours)
-        _, errors = process.communicate(timeout=300)
+        _, errors = process.communicate(timeout=HANGS)
     assert process.returncode == 129
     assert errors == f"alstm: stopped after step {saved_step(run)}; continue with: alstm resume {run}\n"
 
@@ -178,7 +183,7 @@ def test_several_runs_are_all_saved_and_none_goes_on(tmp_path, how, number, to_a
     with start(None, sys.executable, "-c", SEVERAL, str(tmp_path), how, start_new_session=True) as process:
         wait_for_lines([run / "log.jsonl" for run in runs], process)
         (os.killpg if to_all else os.kill)(process.pid, number)
-        _, errors = process.communicate(timeout=300)
+        _, errors = process.communicate(timeout=HANGS)
     if number == signal.SIGKILL:  # which nobody can pass on: they see for themselves that they are alone
         for run in runs:
             wait_until_left(run)
@@ -194,7 +199,7 @@ def test_several_runs_are_all_saved_and_none_goes_on(tmp_path, how, number, to_a
 
 
 def wait_until_left(run):
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + HANGS
     while True:
         try:
             hold(run).close()
