@@ -48,7 +48,7 @@ def _constants(angles: Tensor, reflections: Tensor, permutation: Tensor, bias: T
     factors = 2 / reflections.square().sum(1)
     tensors = (angles.cos(), angles.sin(), reflections, factors, permutation, bias)
     circle = table(bias.shape[0], np.dtype(str(bias.dtype).removeprefix("torch.")))
-    return loops.Constants(*[_array(tensor) for tensor in tensors], circle)
+    return loops.Constants(*[_array(tensor) for tensor in tensors], circle=circle)
 
 
 def _sequence(
