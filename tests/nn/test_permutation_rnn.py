@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from associative_lstm.kernels.permutation.fused import permuted_sums
+from associative_lstm.kernels.permutation.fused import sequence as permuted_sums
 from associative_lstm.kernels.permutation.reference import powers
 from associative_lstm.nn import PermutationRNN
 

@@ -42,14 +42,14 @@ ALONE = Turn(0, 1, 0)
 
 
 @functools.cache
-def addresses() -> tuple[int, ...] | None:
+def addresses() -> list[int] | None:
     """Where the functions are in the libraries that PyTorch itself uses; None if it has no such OpenMP."""
     try:
         library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
         functions = [getattr(library, name) for name in Team._fields[:-1]]
     except (OSError, AttributeError):
         return None
-    return tuple(ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions)
+    return [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
 
 
 _VOID, _INT, _LONG, _POINTER = ir.VoidType(), ir.IntType(32), ir.IntType(64), ir.IntType(8).as_pointer()
