@@ -5,10 +5,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from associative_lstm.kernels import unitary
 from associative_lstm.kernels.compiler.fourier import table, transform
 from associative_lstm.kernels.unitary import fused as unitary_fused
 from associative_lstm.kernels.unitary import loops as unitary_loops
-from associative_lstm.kernels.unitary import reference as unitary
+from associative_lstm.kernels.unitary.reference import constant_parts, modrelu
 from associative_lstm.nn import MultiplicativeUnitaryRNN, UnitaryRNN
 from closeness import allowed, assert_close
 from threads import with_any_number_of_threads
@@ -106,7 +107,7 @@ def test_the_recurrent_matrix_stays_unitary_while_it_learns():
 def test_what_stands_between_the_diagonals_stays_unitary_while_it_learns():
     net = make(MultiplicativeUnitaryRNN, 5, 64)
     train(net)
-    for part in unitary.constant_parts(net.reflections, net.permutation):
+    for part in constant_parts(net.reflections, net.permutation):
         assert unitary_error(part) < ROUNDING
 
 
@@ -190,7 +191,7 @@ def test_fused_without_gradients_keeps_no_history_and_gives_the_same_numbers(kin
 def test_modrelu_is_finite_at_zero():
     z = torch.zeros(2, 6, requires_grad=True)
     bias = torch.tensor([-0.1, 0.0, 0.1], requires_grad=True)
-    h = unitary.modrelu(z, bias)
+    h = modrelu(z, bias)
     assert torch.equal(h, torch.zeros(2, 6))
     h.sum().backward()
     assert z.grad.isfinite().all()
@@ -208,8 +209,8 @@ def test_modrelu_gradient():
     torch.manual_seed(0)
     z = torch.randn(3, 8, dtype=torch.float64, requires_grad=True)
     bias = (0.2 * torch.randn(4, dtype=torch.float64)).requires_grad_()
-    assert torch.autograd.gradcheck(unitary.modrelu, (z, bias))
-    assert torch.autograd.gradgradcheck(unitary.modrelu, (z, bias))
+    assert torch.autograd.gradcheck(modrelu, (z, bias))
+    assert torch.autograd.gradgradcheck(modrelu, (z, bias))
 
 
 @BOTH

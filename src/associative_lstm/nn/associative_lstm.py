@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from associative_lstm import kernels
+from associative_lstm.kernels import BACKENDS, associative
 from associative_lstm.nn.base import (
     AssociativeBase,
     AssociativeLSTMState,
@@ -138,7 +138,7 @@ class AssociativeLSTM(AssociativeBase):
         )
         check_positive_int("num_layers", num_layers)
         check_positive_int("keep_states_every", keep_states_every)
-        check_choice("backend", backend, kernels.BACKENDS)
+        check_choice("backend", backend, BACKENDS)
         check_number("dropout", dropout)
         if not 0 <= dropout <= 1:
             raise ValueError(f"dropout: expected a probability between 0 and 1, got {dropout}")
@@ -261,7 +261,7 @@ class AssociativeLSTM(AssociativeBase):
                 h_0, c_0 = (
                     self._initial_state(suffix, x.shape[1]) if state is None else (state[0][k], state[1][k])
                 )
-                output, h, c, all_c = kernels.sequence(
+                output, h, c, all_c = associative.sequence(
                     x,
                     h_0,
                     c_0,

@@ -5,9 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from associative_lstm.kernels import BACKENDS
-from associative_lstm.kernels.ntm import reference as ntm
-from associative_lstm.kernels.ntm.reference import NTMState
+from associative_lstm.kernels import BACKENDS, ntm
+from associative_lstm.kernels.ntm import NTMState
 from associative_lstm.nn._recurrent import RecurrentNetwork
 from associative_lstm.nn.base import check_choice, check_positive_int
 

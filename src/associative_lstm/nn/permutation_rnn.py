@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from associative_lstm.kernels import BACKENDS
-from associative_lstm.kernels.permutation import reference as permuted_sums
+from associative_lstm.kernels import permutation as permuted_sums
 from associative_lstm.nn._recurrent import RecurrentNetwork, draw_permutation
 from associative_lstm.nn.base import check_choice
 

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from associative_lstm.kernels import BACKENDS
-from associative_lstm.kernels.unitary import reference as unitary
+from associative_lstm.kernels import BACKENDS, unitary
+from associative_lstm.kernels.unitary import reference
 from associative_lstm.nn._recurrent import RecurrentNetwork, draw_permutation
 from associative_lstm.nn.base import check_choice
 
@@ -142,8 +142,10 @@ class UnitaryRNN(_UnitaryBase):
 
     def recurrent_matrix(self) -> Tensor:
         """W as the real ``(hidden_size, hidden_size)`` matrix that acts on real pairs: orthogonal."""
-        inner, outer = unitary.constant_parts(self.reflections, self.permutation)
-        d_1, d_2, d_3 = (unitary.real_form(torch.cat([d.cos().diag(), d.sin().diag()])) for d in self.phases)
+        inner, outer = reference.constant_parts(self.reflections, self.permutation)
+        d_1, d_2, d_3 = (
+            reference.real_form(torch.cat([d.cos().diag(), d.sin().diag()])) for d in self.phases
+        )
         return d_3 @ outer @ d_2 @ inner @ d_1
 
     def _sequence(self, x: Tensor, parts: list[Tensor]) -> tuple[Tensor, list[Tensor]]:

@@ -6,7 +6,7 @@ Both operators look at everything they are given, at every call.
 import torch
 from torch import Tensor
 
-Described = list[tuple[str, Tensor | None, tuple[int, ...]]]
+from associative_lstm.kernels.operators import Described, check_tensors
 
 
 def check_inputs(
@@ -45,8 +45,8 @@ def check_inputs(
         ("weight_hh", weight_hh, (without_update if weight_hh.shape[0] < rows else rows, heads * N)),
         ("bias", bias, (rows,)),
     ]
-    _compare(expected, x.dtype)
-    _compare([("permutations", permutations, (copies, n)), ("lengths", lengths, (batch,))], torch.int64)
+    check_tensors(expected, x.dtype)
+    check_tensors([("permutations", permutations, (copies, n)), ("lengths", lengths, (batch,))], torch.int64)
     # The loops themselves refuse a permutation with an index outside the memory.
     if lengths is not None and (lengths[-1] < 1 or lengths[0] > steps or (lengths[1:] > lengths[:-1]).any()):
         raise ValueError(f"lengths: expected numbers from {steps} down to 1, the longest first")
@@ -86,7 +86,7 @@ def check_saved(
         ("d_c_n", d_c_n, of_c),
         ("d_cells", d_cells, of_cells),
     ]
-    _compare(expected, x.dtype)
+    check_tensors(expected, x.dtype)
 
 
 def check_devices(x: Tensor, *others: object) -> None:
@@ -94,16 +94,3 @@ def check_devices(x: Tensor, *others: object) -> None:
     for other in others:
         if isinstance(other, Tensor) and other.device != x.device:
             raise ValueError(f"expected all tensors on {x.device}, as x is, got one on {other.device}")
-
-
-def _compare(expected: Described, dtype: torch.dtype) -> None:
-    dense = torch.strided
-    for name, tensor, shape in expected:
-        if tensor is None:
-            continue
-        if tensor.shape != shape:
-            raise ValueError(f"{name}: expected shape {shape}, got {tuple(tensor.shape)}")
-        if tensor.dtype is not dtype:
-            raise ValueError(f"{name}: expected {dtype}, got {tensor.dtype}")
-        if not tensor.is_cpu or tensor.layout is not dense:
-            raise ValueError(f"{name}: expected {dense} on the CPU, got {tensor.layout} on {tensor.device}")

@@ -16,60 +16,14 @@ from associative_lstm.kernels.associative.checks import check_devices, check_inp
 from associative_lstm.kernels.compiler.matmul import pack
 from associative_lstm.kernels.compiler.runtime import announce_compilation
 from associative_lstm.kernels.compiler.threads import by_team
-from associative_lstm.kernels.derivatives import beyond_the_kernel, by_reference, wants_operator
+from associative_lstm.kernels.derivatives import beyond_the_kernel, by_reference
+from associative_lstm.kernels.operators import differentiable, needs_gradient, operator
 
 # A segment has as many steps as fit pre-activations into this many bytes: enough rows for efficient matrix products,
 # few enough to stay in the cache and to add little to a step's memory.
 SEGMENT_BYTES = 2**20
 
 Numbers = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
-
-
-def sequence(
-    x: Tensor,
-    h_0: Tensor,
-    c_0: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias: Tensor | None,
-    permutations: Tensor,
-    lengths: Tensor | None,
-    num_heads: int,
-    activation: str,
-    reverse: bool,
-    keep_states_every: int,
-    return_cells: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """What `reference.sequence` computes. Without gradients nothing is kept for a backward pass."""
-    differentiable = (x, h_0, c_0, weight_ih, weight_hh) + (() if bias is None else (bias,))
-    if return_cells:
-        keep = 1
-    elif torch.is_grad_enabled() and any(tensor.requires_grad for tensor in differentiable):
-        keep = keep_states_every
-    else:
-        keep = 0
-    if h_0.shape[-1] != num_heads * c_0.shape[-1]:
-        raise ValueError(f"h_0: expected a width of {num_heads * c_0.shape[-1]}, got {h_0.shape[-1]}")
-    inputs = (
-        x,
-        h_0,
-        c_0,
-        weight_ih,
-        weight_hh,
-        bias,
-        permutations,
-        lengths,
-        activation == "tanh",
-        reverse,
-        keep,
-    )
-    if wants_operator(x):
-        results = _sequence_op(*inputs)
-    elif keep:
-        return _Eager.apply(*inputs, return_cells)  # the operator would do, but costs 0.2 ms more a call
-    else:
-        results = _sequence(*inputs)
-    return (*results[:3], results[4] if return_cells else None)
 
 
 def _sequence(
@@ -108,11 +62,7 @@ def _sequence(
     return output, h, c, z, cells
 
 
-_sequence_op = torch.library.custom_op("associative_lstm::sequence", _sequence, mutates_args=())
-
-
-@_sequence_op.register_fake
-def _(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, smooth, reverse, keep):
+def _empty(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, smooth, reverse, keep):
     check_devices(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths)
     steps, batch, _ = x.shape
     return (
@@ -246,13 +196,7 @@ def _checked_backward(*arguments):
     return _sequence_backward(*arguments)
 
 
-_sequence_backward_op = torch.library.custom_op(
-    "associative_lstm::sequence_backward", _checked_backward, mutates_args=()
-)
-
-
-@_sequence_backward_op.register_fake
-def _(x, h_0, c_0, weight_ih, weight_hh, bias, *rest):
+def _empty_gradients(x, h_0, c_0, weight_ih, weight_hh, bias, *rest):
     check_devices(x, h_0, c_0, weight_ih, weight_hh, bias, *rest)
     needed = rest[-1]
     need_x, _, _, need_ih, need_hh, need_bias = needed
@@ -274,14 +218,15 @@ def _save(ctx, inputs, output):
     ctx.set_materialize_grads(False)
 
 
-def _differentiate(ctx, d_output, d_h_n, d_c_n, d_cells, backward):
+def _differentiate(ctx, gradients, backward):
     *inputs, output, z, cells = ctx.saved_tensors
-    needed = list(ctx.needs_input_grad[:6])
-    above = d_output, d_h_n, d_c_n, d_cells
+    d_output, d_h_n, d_c_n, _, d_cells = gradients
+    above, needed = (d_output, d_h_n, d_c_n, d_cells), list(ctx.needs_input_grad[:6])
     if beyond_the_kernel(above):
-        return by_reference(_reference(*inputs[6:], *ctx.options), inputs[:6], needed, above)
-    gradients = backward(*inputs, *ctx.options, output, z, cells, *above, needed)
-    return [d if need else None for d, need in zip(gradients, needed, strict=True)]
+        found = by_reference(_reference(*inputs[6:], *ctx.options), inputs[:6], needed, above)
+    else:
+        found = backward(*inputs, *ctx.options, output, z, cells, *above, needed)
+    return *(d if need else None for d, need in zip(found, needed, strict=True)), *(None,) * 5
 
 
 def _reference(permutations, lengths, smooth, reverse, keep):
@@ -296,26 +241,37 @@ def _reference(permutations, lengths, smooth, reverse, keep):
     return sequence
 
 
-def _differentiate_op(ctx, d_output, d_h_n, d_c_n, _d_z, d_cells):
-    return *_differentiate(ctx, d_output, d_h_n, d_c_n, d_cells, _sequence_backward_op), *(None,) * 5
+_sequence_op = operator("sequence", _sequence, _empty)
+_sequence_backward_op = operator("sequence_backward", _checked_backward, _empty_gradients)
+_run = differentiable(
+    _sequence_op, _sequence, _save, _differentiate, (_sequence_backward_op, _sequence_backward)
+)
 
 
-_sequence_op.register_autograd(_differentiate_op, setup_context=_save)
-
-
-class _Eager(torch.autograd.Function):
-    """The same two routines without the operator's dispatch; the cells come out if they are wanted."""
-
-    @staticmethod
-    def forward(ctx, *arguments):
-        *inputs, return_cells = arguments
-        results = _sequence(*inputs)
-        _save(ctx, inputs, results)
-        return (*results[:3], results[4] if return_cells else None)
-
-    @staticmethod
-    def backward(ctx, d_output, d_h_n, d_c_n, d_cells):
-        return *_differentiate(ctx, d_output, d_h_n, d_c_n, d_cells, _sequence_backward), *(None,) * 6
+def sequence(
+    x: Tensor,
+    h_0: Tensor,
+    c_0: Tensor,
+    weight_ih: Tensor,
+    weight_hh: Tensor,
+    bias: Tensor | None,
+    permutations: Tensor,
+    lengths: Tensor | None,
+    num_heads: int,
+    activation: str,
+    reverse: bool,
+    keep_states_every: int,
+    return_cells: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """What `reference.sequence` computes. Without gradients nothing is kept for a backward pass."""
+    keep = keep_states_every if needs_gradient(x, h_0, c_0, weight_ih, weight_hh, bias) else 0
+    if return_cells:
+        keep = 1
+    if h_0.shape[-1] != num_heads * c_0.shape[-1]:
+        raise ValueError(f"h_0: expected a width of {num_heads * c_0.shape[-1]}, got {h_0.shape[-1]}")
+    tensors = (x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths)
+    output, h_n, c_n, _, cells = _run(keep, *tensors, activation == "tanh", reverse, keep)
+    return output, h_n, c_n, cells if return_cells else None
 
 
 def _forward(whole, first, product, state, kept):

@@ -59,7 +59,7 @@ def by_team(kernel: Any, batch: int, weights: np.ndarray, *args: Any) -> None:
         over_batch(kernel, batch, ALONE, *args)
         return
     # A team of all of PyTorch's threads, whatever the slices: to change its size takes longer than to wait.
-    _runner(kernel)(Team(*openmp, threads=torch.get_num_threads()), slices, batch, *args)
+    _runner(kernel)(Team._make([*openmp, torch.get_num_threads()]), slices, batch, *args)
 
 
 def _run(team, slices, batch, *args):

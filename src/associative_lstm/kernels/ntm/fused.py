@@ -7,43 +7,44 @@ from torch import Tensor
 from associative_lstm.kernels.compiler.runtime import announce_compilation
 from associative_lstm.kernels.compiler.threads import over_batch
 from associative_lstm.kernels.derivatives import beyond_the_kernel, by_reference
-from associative_lstm.kernels.ntm import loops
-from associative_lstm.kernels.ntm.reference import NTMState, loop
+from associative_lstm.kernels.ntm import loops, reference
+from associative_lstm.kernels.ntm.reference import NTMState
+from associative_lstm.kernels.operators import (
+    check_floating,
+    check_tensors,
+    differentiable,
+    needs_gradient,
+    operator,
+)
 
 
 def _check(z_x: Tensor, state: NTMState, weight_hh: Tensor, weight_heads: Tensor, bias_heads: Tensor) -> None:
-    """Compiled code trusts its sizes, so nothing else may reach it."""
     _, B, rows = z_x.shape
     heads, width = state.reads.shape[1:]
     H, N = rows // 4, state.memory.shape[1]
     head_rows = heads * (4 * width + 12)
-    expected = {
-        "z_x": (z_x, (z_x.shape[0], B, 4 * H)),
-        "h": (state.h, (B, H)),
-        "c": (state.c, (B, H)),
-        "reads": (state.reads, (B, heads, width)),
-        "memory": (state.memory, (B, N, width)),
-        "weights": (state.weights, (B, 2 * heads, N)),
-        "weight_hh": (weight_hh, (4 * H, H + heads * width)),
-        "weight_heads": (weight_heads, (head_rows, H)),
-        "bias_heads": (bias_heads, (head_rows,)),
-    }
-    if z_x.dtype not in (torch.float32, torch.float64) or z_x.device.type != "cpu":
-        raise ValueError(f"z_x: expected float32 or float64 on the CPU, got {z_x.dtype} on {z_x.device}")
-    for name, (tensor, shape) in expected.items():
-        if tuple(tensor.shape) != shape or 0 in shape:
-            raise ValueError(f"{name}: expected shape {shape} without zeros, got {tuple(tensor.shape)}")
-        if tensor.dtype != z_x.dtype or tensor.device != z_x.device:
-            raise ValueError(
-                f"{name}: expected {z_x.dtype} on {z_x.device}, got {tensor.dtype} on {tensor.device}"
-            )
+    expected = [
+        ("z_x", z_x, (z_x.shape[0], B, 4 * H)),
+        ("h", state.h, (B, H)),
+        ("c", state.c, (B, H)),
+        ("reads", state.reads, (B, heads, width)),
+        ("memory", state.memory, (B, N, width)),
+        ("weights", state.weights, (B, 2 * heads, N)),
+        ("weight_hh", weight_hh, (4 * H, H + heads * width)),
+        ("weight_heads", weight_heads, (head_rows, H)),
+        ("bias_heads", bias_heads, (head_rows,)),
+    ]
+    check_floating("z_x", z_x)
+    check_tensors(expected, z_x.dtype)
+    for name, tensor, _ in expected:
+        if tensor.numel() == 0:
+            raise ValueError(f"{name}: expected numbers, got none in shape {tuple(tensor.shape)}")
 
 
 def _array(tensor: Tensor) -> np.ndarray:
     return tensor.contiguous().numpy()
 
 
-@torch.library.custom_op("associative_lstm::ntm_sequence", mutates_args=())
 def _sequence(
     z_x: Tensor,
     h: Tensor,
@@ -81,7 +82,6 @@ def _sequence(
     return results
 
 
-@_sequence.register_fake
 def _empty(z_x, h, c, reads, memory, weights, weight_hh, weight_heads, bias_heads, keep):
     T, B, rows = z_x.shape
     heads, (N, width) = reads.shape[1], memory.shape[1:]
@@ -101,7 +101,6 @@ def _empty(z_x, h, c, reads, memory, weights, weight_hh, weight_heads, bias_head
     ]
 
 
-@torch.library.custom_op("associative_lstm::ntm_sequence_backward", mutates_args=())
 def _sequence_backward(
     grad_output: Tensor,
     grad_c: Tensor,
@@ -148,7 +147,6 @@ def _sequence_backward(
     ]
 
 
-@_sequence_backward.register_fake
 def _empty_gradients(
     grad_output, grad_c, grad_memory, grad_weights, hr_0, weight_hh, weight_heads, output, history
 ):
@@ -158,38 +156,44 @@ def _empty_gradients(
 
 def _save(ctx, inputs, output):
     ctx.save_for_backward(*inputs[:9], output[0], *output[4:])
+    ctx.set_materialize_grads(False)
 
 
 def _reference(z_x, h, c, reads, memory, weights, *parameters):
-    output, state = loop(z_x, NTMState(h, c, reads, memory, weights), *parameters)
+    output, state = reference.sequence(z_x, NTMState(h, c, reads, memory, weights), *parameters)
     return output, state.c, state.memory, state.weights
 
 
-def _differentiate(ctx, grads):
+def _differentiate(ctx, gradients, backward):
     inputs, (output, *history) = ctx.saved_tensors[:9], ctx.saved_tensors[9:]
-    if beyond_the_kernel(grads[:4]):
-        return *by_reference(_reference, inputs, ctx.needs_input_grad[:9], grads[:4]), None
-    _, h, _, reads, _, _, weight_hh, weight_heads, _ = inputs
+    if beyond_the_kernel(gradients[:4]):
+        return *by_reference(_reference, inputs, ctx.needs_input_grad[:9], gradients[:4]), None
+    _, h, c, reads, memory, weights, weight_hh, weight_heads, _ = inputs
+    above = [
+        torch.zeros_like(result) if gradient is None else gradient
+        for gradient, result in zip(gradients[:4], (output, c, memory, weights), strict=True)
+    ]
     hr_0 = torch.cat([h, reads.flatten(1)], dim=-1)
-    grad_z, grad_hr, grad_c, grad_memory, grad_weights, *grad_parameters = _sequence_backward(
-        *grads[:4], hr_0, weight_hh, weight_heads, output, history
+    grad_z, grad_hr, grad_c, grad_memory, grad_weights, *grad_parameters = backward(
+        *above, hr_0, weight_hh, weight_heads, output, history
     )
-    grad_h, grad_reads = grad_hr.split(
-        [weight_heads.shape[1], grad_hr.shape[1] - weight_heads.shape[1]], dim=-1
-    )
-    grad_reads = grad_reads.reshape(reads.shape)
+    grad_h, grad_reads = grad_hr[:, : h.shape[1]], grad_hr[:, h.shape[1] :].reshape(reads.shape)
     return grad_z, grad_h, grad_c, grad_reads, grad_memory, grad_weights, *grad_parameters, None
 
 
-_sequence.register_autograd(_differentiate, setup_context=_save)
+_sequence_op = operator("ntm_sequence", _sequence, _empty)
+_sequence_backward_op = operator("ntm_sequence_backward", _sequence_backward, _empty_gradients)
+_run = differentiable(
+    _sequence_op, _sequence, _save, _differentiate, (_sequence_backward_op, _sequence_backward)
+)
 
 
 def sequence(
     z_x: Tensor, state: NTMState, weight_hh: Tensor, weight_heads: Tensor, bias_heads: Tensor
 ) -> tuple[Tensor, NTMState]:
-    """All outputs and the state after the last step; see `ntm.sequence`."""
+    """All outputs and the state after the last step; see `reference.sequence`."""
     inputs = (z_x, *state, weight_hh, weight_heads, bias_heads)
-    keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs)
-    output, c, memory, weights, *_ = _sequence(*inputs, keep)
+    keep = needs_gradient(*inputs)
+    output, c, memory, weights, *_ = _run(keep, *inputs, keep)
     h, reads = output[-1].split([c.shape[-1], output.shape[-1] - c.shape[-1]], dim=-1)
     return output, NTMState(h, c, reads.unflatten(-1, state.reads.shape[1:]), memory, weights)

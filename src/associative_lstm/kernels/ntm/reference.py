@@ -5,8 +5,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from associative_lstm.kernels import serves_fused
-
 EPSILON = 1e-8  # added to squared lengths, so that a vector of zeros is similar to nothing
 STRONGEST = 50.0  # the largest beta, and gamma less 1: a weighting is one place long before
 SMALLEST_WEIGHT = 1e-30  # weights below it count as this much in sharpening, for a finite logarithm
@@ -92,29 +90,13 @@ def step(
 
 
 def sequence(
-    z_x: Tensor,
-    state: NTMState,
-    weight_hh: Tensor,
-    weight_heads: Tensor,
-    bias_heads: Tensor,
-    backend: str = "auto",
+    z_x: Tensor, state: NTMState, weight_hh: Tensor, weight_heads: Tensor, bias_heads: Tensor
 ) -> tuple[Tensor, NTMState]:
-    """All outputs, h and reads side by side, and the state after the last step, by the backend that can serve.
+    """All outputs, h and reads side by side, and the state after the last step.
 
     Shapes: z_x ``(T, B, 4H)``, weight_hh ``(4H, H + heads * W)``, weight_heads ``(heads * (4W + 12), H)``,
     bias_heads ``(heads * (4W + 12),)``; the output ``(T, B, H + heads * W)``.
     """
-    if serves_fused(backend, z_x, kernel="ntm.fused"):
-        from associative_lstm.kernels.ntm.fused import sequence as fused_sequence
-
-        return fused_sequence(z_x, state, weight_hh, weight_heads, bias_heads)
-    return loop(z_x, state, weight_hh, weight_heads, bias_heads)
-
-
-def loop(
-    z_x: Tensor, state: NTMState, weight_hh: Tensor, weight_heads: Tensor, bias_heads: Tensor
-) -> tuple[Tensor, NTMState]:
-    """All outputs and the last state, step by step; see `sequence`."""
     outputs = []
     for z_t in z_x:
         output, state = step(z_t, state, weight_hh, weight_heads, bias_heads)

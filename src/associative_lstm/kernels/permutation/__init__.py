@@ -1,1 +1,17 @@
 """The permutation RNN."""
+
+from torch import Tensor
+
+from associative_lstm.functional import check_permutations
+from associative_lstm.kernels.backends import serves_fused
+from associative_lstm.kernels.permutation import reference
+
+
+def sequence(u: Tensor, h_0: Tensor, permutation: Tensor, backend: str = "auto") -> Tensor:
+    """All h_t, by the backend that can serve; see `reference.sequence`."""
+    if not serves_fused(backend, u, kernel="permutation.fused"):
+        check_permutations("permutation", permutation)
+        return reference.sequence(u, h_0, permutation)
+    from associative_lstm.kernels.permutation import fused
+
+    return fused.sequence(u, h_0, permutation)

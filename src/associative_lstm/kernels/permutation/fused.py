@@ -4,6 +4,8 @@ The gradient is the same recurrence backwards in time with the inverse permutati
 :math:`\partial u_t = P^{-1} \partial u_{t+1} + \partial h_t`, so that it can be differentiated again.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -11,12 +13,13 @@ from torch import Tensor
 from associative_lstm.functional import check_permutations
 from associative_lstm.kernels.compiler.runtime import announce_compilation, jit
 from associative_lstm.kernels.compiler.threads import over_batch
-from associative_lstm.kernels.derivatives import is_batched, wants_operator
-from associative_lstm.kernels.permutation.reference import cumulative
+from associative_lstm.kernels.derivatives import is_batched
+from associative_lstm.kernels.operators import check_floating, check_tensors, differentiable, operator
+from associative_lstm.kernels.permutation import reference
 
 
 @jit
-def _run(start, stop, u, h_0, order, backwards, output):
+def _loop(start, stop, u, h_0, order, backwards, output):
     T, H = u.shape[0], u.shape[2]
     for s in range(T):
         t = T - 1 - s if backwards else s
@@ -30,32 +33,17 @@ def _run(start, stop, u, h_0, order, backwards, output):
 
 def _sums(u: Tensor, h_0: Tensor, permutation: Tensor, backwards: bool) -> Tensor:
     _, B, H = u.shape
-    if u.dtype not in (torch.float32, torch.float64) or u.device.type != "cpu":
-        raise ValueError(f"u: expected float32 or float64 on the CPU, got {u.dtype} on {u.device}")
-    if tuple(h_0.shape) != (B, H) or h_0.dtype != u.dtype or h_0.device != u.device:
-        raise ValueError(
-            f"h_0: expected {(B, H)}, {u.dtype}, got {tuple(h_0.shape)}, {h_0.dtype} on {h_0.device}"
-        )
-    if tuple(permutation.shape) != (H,) or permutation.dtype != torch.int64:
-        raise ValueError(
-            f"permutation: expected {H} int64, got {tuple(permutation.shape)} {permutation.dtype}"
-        )
+    check_floating("u", u)
+    check_tensors([("u", u, u.shape), ("h_0", h_0, (B, H))], u.dtype)
+    check_tensors([("permutation", permutation, (H,))], torch.int64)
     check_permutations("permutation", permutation)
     output = torch.empty(u.shape, dtype=u.dtype)
     order = permutation.contiguous().numpy().view(np.uint64)  # without a sign, none is looked for in the loop
     with announce_compilation("the permutation RNN,", str(u.dtype)):
         over_batch(
-            _run, B, u.contiguous().numpy(), h_0.contiguous().numpy(), order, backwards, output.numpy()
+            _loop, B, u.contiguous().numpy(), h_0.contiguous().numpy(), order, backwards, output.numpy()
         )
     return output
-
-
-_sums_op = torch.library.custom_op("associative_lstm::permuted_sums", _sums, mutates_args=())
-
-
-@_sums_op.register_fake
-def _(u, h_0, permutation, backwards):
-    return u.new_empty(u.shape)
 
 
 def _save(ctx, inputs, output):
@@ -63,8 +51,8 @@ def _save(ctx, inputs, output):
     ctx.backwards = inputs[3]
 
 
-def _differentiate(ctx, grad, again=_sums_op):
-    (permutation,) = ctx.saved_tensors
+def _differentiate(ctx, gradients, again):
+    (grad,), (permutation,) = gradients, ctx.saved_tensors
     inverse = permutation.argsort()
     if is_batched([grad]):
         again = _by_reference
@@ -75,28 +63,16 @@ def _differentiate(ctx, grad, again=_sums_op):
 
 
 def _by_reference(u, h_0, permutation, backwards):
-    return cumulative(u.flip(0), h_0, permutation).flip(0) if backwards else cumulative(u, h_0, permutation)
+    sequence = reference.sequence
+    return sequence(u.flip(0), h_0, permutation).flip(0) if backwards else sequence(u, h_0, permutation)
 
 
-_sums_op.register_autograd(_differentiate, setup_context=_save)
+_sums_op = operator("permuted_sums", _sums, lambda u, *_: u.new_empty(u.shape))
+_run: Callable = differentiable(
+    _sums_op, _sums, _save, _differentiate, (_sums_op, lambda *inputs: _run(True, *inputs))
+)
 
 
-class _Eager(torch.autograd.Function):
-    """The same without the operator's dispatch, which takes as much time as everything else in a small step."""
-
-    @staticmethod
-    def forward(ctx, *inputs):
-        output = _sums(*inputs)
-        _save(ctx, inputs, output)
-        return output
-
-    @staticmethod
-    def backward(ctx, grad):
-        return _differentiate(ctx, grad, again=permuted_sums)
-
-
-def permuted_sums(u: Tensor, h_0: Tensor, permutation: Tensor, backwards: bool = False) -> Tensor:
-    """h_t from h_{t-1}, or if ``backwards`` from h_{t+1}, for all t; see `permuted_sums.sequence`."""
-    if wants_operator(u):
-        return _sums_op(u, h_0, permutation, backwards)
-    return _Eager.apply(u, h_0, permutation, backwards)
+def sequence(u: Tensor, h_0: Tensor, permutation: Tensor, backwards: bool = False) -> Tensor:
+    """h_t from h_{t-1}, or if ``backwards`` from h_{t+1}, for all t; see `reference.sequence`."""
+    return _run(True, u, h_0, permutation, backwards)

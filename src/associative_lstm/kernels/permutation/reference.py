@@ -3,9 +3,6 @@ r"""The recurrence of the permutation RNN: :math:`h_t = P h_{t-1} + u_t`."""
 import torch
 from torch import Tensor
 
-from associative_lstm.functional import check_permutations
-from associative_lstm.kernels import serves_fused
-
 
 def powers(permutation: Tensor, count: int) -> Tensor:
     """Column t - 1 is the order of P^t, for t from 1 to ``count``, found by doubling.
@@ -22,26 +19,15 @@ def powers(permutation: Tensor, count: int) -> Tensor:
     return found
 
 
-def cumulative(u: Tensor, h_0: Tensor, permutation: Tensor) -> Tensor:
+def sequence(u: Tensor, h_0: Tensor, permutation: Tensor) -> Tensor:
     r"""All h_t as a cumulative sum in coordinates that turn with the sequence.
 
     .. math:: g_t = P^{-t} h_t = g_{t-1} + P^{-t} u_t
+
+    Shapes: u ``(T, B, H)``, h_0 ``(B, H)``, permutation ``(H,)`` with ``(P h)[j] = h[permutation[j]]``; the result
+    ``(T, B, H)``.
     """
     T, B, H = u.shape
     orders = powers(permutation, T).T.unsqueeze(1).expand(T, B, H)
     turned = torch.zeros_like(u).scatter(2, orders, u)  # P^-t
     return (turned.cumsum(0) + h_0).gather(2, orders)  # P^t
-
-
-def sequence(u: Tensor, h_0: Tensor, permutation: Tensor, backend: str = "auto") -> Tensor:
-    """All h_t, by the backend that can serve.
-
-    Shapes: u ``(T, B, H)``, h_0 ``(B, H)``, permutation ``(H,)`` with ``(P h)[j] = h[permutation[j]]``; the result
-    ``(T, B, H)``.
-    """
-    if serves_fused(backend, u, kernel="permutation.fused"):
-        from associative_lstm.kernels.permutation.fused import permuted_sums
-
-        return permuted_sums(u, h_0, permutation)
-    check_permutations("permutation", permutation)
-    return cumulative(u, h_0, permutation)

@@ -12,9 +12,6 @@ import math
 import torch
 from torch import Tensor
 
-from associative_lstm.functional import check_permutations
-from associative_lstm.kernels import serves_fused
-
 SMALLEST_MODULUS = 1e-5  # below it the direction z / |z| of modrelu is replaced by z / SMALLEST_MODULUS
 
 
@@ -73,31 +70,13 @@ def constant_parts(reflections: Tensor, permutation: Tensor) -> tuple[Tensor, Te
 
 
 def sequence(
-    u: Tensor,
-    h_0: Tensor,
-    angles: Tensor,
-    reflections: Tensor,
-    permutation: Tensor,
-    bias: Tensor,
-    backend: str = "auto",
+    u: Tensor, h_0: Tensor, angles: Tensor, reflections: Tensor, permutation: Tensor, bias: Tensor
 ) -> Tensor:
-    """All h_t, by the backend that can serve.
+    """All h_t, step by step.
 
     Shapes: u ``(T, B, N)``, h_0 ``(B, N)``, angles ``(T, B, 3, N/2)`` or for all steps and items ``(1, 1, 3, N/2)``,
     reflections ``(2, N)``, permutation ``(N/2,)`` int64, bias ``(N/2,)``; the result ``(T, B, N)``.
     """
-    if serves_fused(backend, u, kernel="unitary.fused"):
-        from associative_lstm.kernels.unitary.fused import sequence as fused_sequence
-
-        return fused_sequence(u, h_0, angles, reflections, permutation, bias)
-    check_permutations("permutation", permutation)
-    return loop(u, h_0, angles, reflections, permutation, bias)
-
-
-def loop(
-    u: Tensor, h_0: Tensor, angles: Tensor, reflections: Tensor, permutation: Tensor, bias: Tensor
-) -> Tensor:
-    """All h_t, step by step; see `sequence`."""
     inner, outer = constant_parts(reflections, permutation)
     h, outputs = h_0, []
     for u_t, (d_1, d_2, d_3) in zip(u, angles.expand(len(u), -1, -1, -1).transpose(1, 2), strict=True):
