@@ -59,13 +59,7 @@ def mine(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(MINE)
     yield path
-    forget()
-
-
-def forget():
-    for names in own._loaded.values():
-        own._forget(*names)
-    own._loaded.clear()
+    own.forget()
 
 
 def alstm(capsys, *arguments):
@@ -78,9 +72,9 @@ def test_they_are_trained_resumed_and_evaluated(mine, tmp_path, capsys):
     whole, run, known = tmp_path / "whole", tmp_path / "run", ["--from", mine]
     train = ["train", "echo", "--model", "elman", *TINY]
     assert alstm(capsys, *train, "--steps", 20, "--out", whole, *known)[0] == 0
-    forget()
+    own.forget()
     assert alstm(capsys, *train, "--out", run, *known)[0] == 0
-    forget()
+    own.forget()
     assert alstm(capsys, "resume", run, "--steps", 20, *known)[0] == 0
     assert [line["cost"] for line in read_log(run)] == [line["cost"] for line in read_log(whole)]
     assert (run / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
@@ -101,7 +95,7 @@ def test_a_run_alone_makes_nobody_run_a_file(mine, tmp_path, capsys):
     run = tmp_path / "run"
     assert alstm(capsys, "train", "echo", *TINY, "--model", "lstm", "--out", run, "--from", mine)[0] == 0
     assert alstm(capsys, "train", "xml", *TINY, "--model", "elman", "--out", tmp_path / "other")[0] == 0
-    forget()
+    own.forget()
     hint = "(one of your own is made known by --from FILE)\n"
     for command in ("resume", "eval", "sample", "compare"):
         code, out, err = alstm(capsys, command, run)

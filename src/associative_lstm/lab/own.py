@@ -51,6 +51,12 @@ def _forget(tasks: set[str], networks: set[str]) -> None:
         del NETWORKS[name]
 
 
+def forget() -> None:
+    """As if no file had been loaded."""
+    while _loaded:
+        _forget(*_loaded.popitem()[1])
+
+
 def flags() -> str:
     """What a command line needs so that all that is known here is known again."""
     from shlex import quote
