@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from associative_lstm.lab.config import MODELS, Config, complete, read_toml
+from associative_lstm.lab.config import Config, complete, read_toml
+from associative_lstm.lab.networks import NETWORKS
 from associative_lstm.lab.tasks import TASKS
 
 
@@ -65,7 +66,10 @@ def test_what_is_not_said_is_the_papers_choice(task, recurrent_update, learn_ini
 
 
 valid = st.fixed_dictionaries(
-    {"task": st.sampled_from(["xml", "assignment", "arithmetic"]), "model": st.sampled_from(sorted(MODELS))},
+    {
+        "task": st.sampled_from(["xml", "assignment", "arithmetic"]),
+        "model": st.sampled_from(sorted(NETWORKS)),
+    },
     optional={
         "hidden_size": st.integers(1, 1000).map(lambda n: 2 * n),
         "learning_rate": st.floats(1e-9, 1e3),

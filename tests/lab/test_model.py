@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from associative_lstm.lab.config import MODELS, PRESETS, complete, task_of
+from associative_lstm.lab.config import PRESETS, complete, task_of
 from associative_lstm.lab.model import build_model, clone_like, count_parameters, detach_state, flatten_state
+from associative_lstm.lab.networks import NETWORKS
 from associative_lstm.nn import LSTM
 
 
@@ -60,7 +61,7 @@ def test_three_layers_learn_with_the_presets_keys():
 SMALL = {"associative-lstm": {"copies": 2}, "ntm": {"heads": 2}}
 
 
-@pytest.mark.parametrize("name", sorted(MODELS))
+@pytest.mark.parametrize("name", sorted(NETWORKS))
 @pytest.mark.parametrize("layers", [1, 2])
 def test_a_sequence_can_be_cut_anywhere_with_any_network_and_depth(name, layers):
     model = model_of(
@@ -75,7 +76,7 @@ def test_a_sequence_can_be_cut_anywhere_with_any_network_and_depth(name, layers)
         torch.testing.assert_close(left, right)
 
 
-@pytest.mark.parametrize("name", sorted(MODELS))
+@pytest.mark.parametrize("name", sorted(NETWORKS))
 def test_a_state_is_cut_from_its_history_and_rebuilt_in_its_own_form(name):
     model = model_of(task="assignment", model=name, hidden_size=8, **SMALL.get(name, {}))
     _, state = model(torch.randint(80, (2, 3)))

@@ -35,12 +35,13 @@ sys.exit(f"imported: {heavy}" if heavy else code)
     assert "alstm" in done.stdout
 
 
-def test_names_of_networks_are_completed_without_pytorch():
+def test_names_of_networks_and_tasks_are_completed_without_pytorch():
     program = """
 import sys
 from associative_lstm.lab.commands import common
 assert common.complete_model("ls") == ["lstm"] and "lstm-512" in common.complete_preset("lstm")
-assert "torch" not in sys.modules
+assert common.complete_task("x") == ["xml"]
+assert not {"torch", "numpy", "numba"} & set(sys.modules)
 """
     assert python(program).stderr == ""
 

@@ -655,7 +655,8 @@ def _kind(parameter: Any) -> str:
 
 
 def _value(case: Input, parameter: Any, path: tuple[str, ...]) -> str:
-    from associative_lstm.lab.config import MODELS, PRESETS
+    from associative_lstm.lab.config import PRESETS
+    from associative_lstm.lab.networks import NETWORKS
     from associative_lstm.lab.tasks import TASKS
 
     rng, name, kind = case.rng, parameter.name, _kind(parameter)
@@ -692,7 +693,7 @@ def _value(case: Input, parameter: Any, path: tuple[str, ...]) -> str:
         return rng.choice(_TEXTS)
     known = {
         "task": list(TASKS),
-        "model": list(MODELS),
+        "model": list(NETWORKS),
         "preset": list(PRESETS),
         "key_init": ["glorot", "conjugate"],
     }

@@ -10,21 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
+from associative_lstm.lab.networks import ARGUMENTS, NETWORKS
 from associative_lstm.lab.packed import read_bytes
 
 if TYPE_CHECKING:  # tasks are made of tensors: who only wants names need not wait for PyTorch
     from associative_lstm.lab.tasks.base import Task
     from associative_lstm.lab.tasks.corpus import Progress
-
-MODELS: dict[str, tuple[int, tuple[str, ...]]] = {
-    "associative-lstm": (128, ("copies", "heads", "key_init", "forget_bias", "recurrent_update")),
-    "lstm": (128, ("forget_bias",)),
-    "permutation-rnn": (256, ()),
-    "unitary-rnn": (256, ()),
-    "multiplicative-unitary-rnn": (256, ()),
-    "ntm": (384, ("heads",)),
-}
-"""Every network: its N_h in the paper, and the options that it alone understands."""
 
 # With Glorot keys and zero biases a layer's output is a product of three small numbers (update and two keys). Three
 # layers make it the ninth power and more: the output and every gradient are zero in float32, and nothing is learned.
@@ -50,9 +41,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     "wikipedia-associative-lstm-4": {"copies": 4} | _THREE_LAYERS,
 }
 """The paper's networks by name: the number at the end is N_h, or of an Associative LSTM (N_h 128) the copies."""
-
-_WITHOUT_RECURRENT_UPDATE = ("copy", "copy-variable", "xml", "assignment")  # "W_hu is set to zero", section 5
-_LEARNED_INITIAL_STATE = ("copy", "copy-variable")  # the parameter counts of the paper's first table
 
 
 @dataclass(frozen=True)
@@ -112,6 +100,7 @@ _AT_LEAST_ONE = [
 ]
 _LARGEST = LARGEST_SEED = 2**31 - 1
 _LARGEST_FILE = 2**20
+_OWN = "(one of your own is made known by --from FILE)"
 _LARGEST_FLOAT = 3.4e38  # of single precision, in which networks are trained
 _AT_MOST = {"batch_size": 10_000, "window": 1_000_000, "layers": 1000, "threads": 1024}
 
@@ -133,9 +122,9 @@ def complete(values: Mapping[str, Any]) -> Config:
         raise ValueError(f"the configuration names no task: there are {', '.join(TASKS)}")
     config = Config(**{key: _checked(key, value) for key, value in values.items()})
     if config.task not in TASKS:
-        raise ValueError(f"unknown task {config.task!r}, {nearest(config.task, list(TASKS))}")
-    if config.model not in MODELS:
-        raise ValueError(f"unknown model {config.model!r}, {nearest(config.model, MODELS)}")
+        raise ValueError(f"unknown task {config.task!r}, {nearest(config.task, list(TASKS))} {_OWN}")
+    if config.model not in NETWORKS:
+        raise ValueError(f"unknown model {config.model!r}, {nearest(config.model, NETWORKS)} {_OWN}")
     return _with_the_papers_choices(config)
 
 
@@ -175,35 +164,29 @@ def _with_the_papers_choices(config: Config) -> Config:
     """Fill in what is None, and refuse options that the task or the network would ignore."""
     from associative_lstm.lab.tasks import TASKS
 
-    hidden_size, options = MODELS[config.model]
-    task = TASKS[config.task]
+    network, task = NETWORKS[config.model], TASKS[config.task]
     choices: dict[str, Any] = {
-        "hidden_size": hidden_size,
+        "hidden_size": network.hidden_size,
         "batch_size": task.batch_size,
-        "learn_initial_state": config.task in _LEARNED_INITIAL_STATE,
         "test_every": task.test_every,
     }
-    if task.episodic:
-        _refuse(config, ("window",), f"task {config.task!r}, whose sequences are whole")
-    else:
+    if "window" in task.settings:
         choices["window"] = 100
-    if config.task != "wikipedia":
-        _refuse(config, ("data", "test_every"), f"task {config.task!r}, which makes its own data")
-    every = {option for _, its in MODELS.values() for option in its}
-    _refuse(config, sorted(every - set(options)), f"model {config.model!r}")
-    own = {
-        "copies": 1,
-        "heads": 4 if config.model == "ntm" else 1,
-        "key_init": "glorot",
-        "forget_bias": 0.0,
-        "recurrent_update": config.task not in _WITHOUT_RECURRENT_UPDATE,
-    }
-    choices |= {option: own[option] for option in options}
+    else:
+        _refuse(config, ("window",), f"task {config.task!r}, whose sequences are whole")
+    own = f"task {config.task!r}, which makes its own data"
+    if "data" not in task.settings:
+        _refuse(config, ("data",), own)
+    if task.test_every is None:
+        _refuse(config, ("test_every",), own)
+    _refuse(config, sorted(set(ARGUMENTS) - set(network.options)), f"model {config.model!r}")
+    for option, default in network.options.items():
+        choices[option] = getattr(task, option) if default is None else default
     config = dataclasses.replace(
         config, **{key: value for key, value in choices.items() if getattr(config, key) is None}
     )
     assert config.hidden_size is not None
-    if config.model not in ("lstm", "ntm", "permutation-rnn") and config.hidden_size % 2:
+    if network.even and config.hidden_size % 2:
         raise ValueError(
             f"hidden_size must be even for {config.model!r}, which has half as many complex numbers, "
             f"got {config.hidden_size}"
@@ -238,11 +221,10 @@ def task_of(
 
     ``symbols_only``: without Wikipedia's text, for those who only write.
     """
-    from associative_lstm.lab.tasks import make_task
+    from associative_lstm.lab.tasks import TASKS, make_task
 
-    options: dict[str, Any] = {}
-    if config.window is not None:
-        options["window"] = config.window
-    if config.task == "wikipedia":
-        options |= {"data": config.data, "progress": progress, "symbols_only": symbols_only}
+    settings = TASKS[config.task].settings
+    options: dict[str, Any] = {key: getattr(config, key) for key in settings}
+    if "data" in settings:
+        options |= {"progress": progress, "symbols_only": symbols_only}
     return make_task(config.task, **options)

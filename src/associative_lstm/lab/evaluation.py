@@ -16,7 +16,6 @@ from associative_lstm.lab.cost import cost_of
 from associative_lstm.lab.files import Diverged, RunError
 from associative_lstm.lab.model import SequenceModel, build_model, load_weights
 from associative_lstm.lab.runlog import read_config
-from associative_lstm.lab.tasks import OnlineTask, Wikipedia
 from associative_lstm.lab.tasks.base import Batch, Task
 from associative_lstm.lab.words import printable as printable
 
@@ -202,11 +201,11 @@ def write_text(
     whatever a lane of their own begins with.
     """
     task = trained.task
-    if not isinstance(task, Wikipedia | OnlineTask):
+    if task.episodic:
         raise ValueError(f"task {task.name!r} is no text that could be continued")
     generator = torch.Generator().manual_seed(seed)
-    if prompt or isinstance(task, Wikipedia):
-        symbols = torch.tensor(task.encode(prompt or "\n"), dtype=torch.int64)
+    if prompt := prompt or task.beginning:
+        symbols = torch.tensor(task.encode(prompt), dtype=torch.int64)
     else:
         symbols = next(task.stream(1, seed, split="test")).inputs[:1, 0]
     symbol, written, state = symbols.unsqueeze(1), [], None

@@ -13,6 +13,7 @@ from typing import NamedTuple, cast
 from associative_lstm.lab.checkpoint import exported_step, find_checkpoints, step_of
 from associative_lstm.lab.config import Config
 from associative_lstm.lab.files import Diverged, Interrupted, RunError, write_atomically
+from associative_lstm.lab.networks import NETWORKS
 from associative_lstm.lab.packed import is_file, is_run
 from associative_lstm.lab.runlog import last_step, read_config
 from associative_lstm.lab.signals import Asked, listening
@@ -198,7 +199,7 @@ def _watching(jobs: Sequence[Job], show: Show | None, later: Sequence[Config]) -
 
 
 def _watch(jobs: Sequence[Job], show: Show, later: Sequence[Config], ended: threading.Event) -> None:
-    all_cost = sum(config.steps * _weight(config) for config in (*(job.config for job in jobs), *later))
+    all_cost = sum(_cost(config) for config in (*(job.config for job in jobs), *later))
     all_steps = sum(config.steps for config in (*(job.config for job in jobs), *later))
     started, first, over = time.monotonic(), None, False
     finished: set[Job] = set()
@@ -208,7 +209,7 @@ def _watch(jobs: Sequence[Job], show: Show, later: Sequence[Config], ended: thre
         work = [
             1.0 if job in finished else min(1.0, last_step(job.folder) / job.config.steps) for job in jobs
         ]
-        cost = [job.config.steps * _weight(job.config) for job in jobs]
+        cost = [_cost(job.config) for job in jobs]
         done = sum(w * c for w, c in zip(work, cost, strict=True))
         first = done if first is None else first
         elapsed = time.monotonic() - started
@@ -217,15 +218,6 @@ def _watch(jobs: Sequence[Job], show: Show, later: Sequence[Config], ended: thre
         show(GridProgress(steps, all_steps, len(finished), len(jobs) + len(later), seconds))
 
 
-def _weight(config: Config) -> float:
-    """About how many milliseconds a minibatch of this network takes, for the estimate of the time left."""
-    units = (config.hidden_size or 128) / 128
-    match config.model:
-        case "associative-lstm":
-            return 3 * (units * (config.heads or 1)) ** 2 * config.layers
-        case "lstm":
-            return 3.5 * units**2 * config.layers
-        case "ntm":
-            return 5 * units**2
-        case _:
-            return 2 * units
+def _cost(config: Config) -> float:
+    """About how many milliseconds the run takes."""
+    return config.steps * NETWORKS[config.model].milliseconds(vars(config))

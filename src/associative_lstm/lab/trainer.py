@@ -179,10 +179,12 @@ class Trainer:
             type(v) in (int, float) for v in totals.values()
         ):
             raise ValueError("its totals are not numbers")
-        load_weights(self.model, content["model"])
+        self.state = None if mine["state"] is None else clone_like(self._any_state(), mine["state"])
+        load_weights(
+            self.model, content["model"]
+        )  # now: the call that showed the form of a state may have left its mark
         self._load_moments(content["moments"])
         self.stream.load_state(mine["stream"])
-        self.state = None if mine["state"] is None else clone_like(self._any_state(), mine["state"])
         self.step, self.totals = step, Totals(**totals)
         restore_random_states(mine["random"])
 

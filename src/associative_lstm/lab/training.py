@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from lightning_fabric import Fabric
 
+from associative_lstm.lab import own
 from associative_lstm.lab.checkpoint import (
     export_weights,
     save_checkpoint,
@@ -25,7 +26,6 @@ from associative_lstm.lab.evaluation import cost_of_reading
 from associative_lstm.lab.files import Diverged, Interrupted, RunError, memory_lacked
 from associative_lstm.lab.runlog import LOGS, TESTS, TIMES, WEIGHTS, RunLog, last_step, read_tests
 from associative_lstm.lab.signals import Asked, listening
-from associative_lstm.lab.tasks import Wikipedia
 from associative_lstm.lab.trainer import Trainer, make_fabric
 
 _MAY_DIFFER = ("steps", "checkpoint_every", "data")
@@ -318,8 +318,8 @@ def _test_due(config: Config, step: int) -> bool:
 def _test(trainer: Trainer, folder: Path, asked: Asked, meter: "_Meter") -> dict[str, Any]:
     """The cost on the whole test text, lanes shared by the processes. Training goes on as if it had not been."""
     fabric, task = trainer.fabric, trainer.task
-    assert isinstance(task, Wikipedia)
     reading = task.read_test(rank=fabric.global_rank, world_size=fabric.world_size)
+    assert reading is not None  # a task with `test_every` has it
     done = 0
 
     def advance() -> None:
@@ -397,7 +397,7 @@ def _most(fabric: Fabric, here: int) -> int:
 
 
 def _interruption(trainer: Trainer, folder: Path, number: int) -> Interrupted:
-    how = f"{_command(trainer)} resume {folder}"
+    how = f"{_command(trainer)} resume {folder}{own.flags()}"
     return Interrupted(f"stopped after step {trainer.step}; continue with: {how}", number)
 
 

@@ -5,13 +5,16 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.segment import Segment
 
-from associative_lstm.lab.config import LARGEST_SEED, MODELS, PRESETS
+from associative_lstm.lab.config import LARGEST_SEED, PRESETS
+from associative_lstm.lab.networks import NETWORKS
 from associative_lstm.lab.words import printable
 
 SEEDS: dict[str, Any] = {"min": 0, "max": LARGEST_SEED}
@@ -30,6 +33,21 @@ console = _Console(highlight=False, soft_wrap=True, markup=False)  # paths and t
 errors = _Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
 
 
+Own = Annotated[
+    list[Path] | None,
+    typer.Option("--from", help="A Python file that registers tasks or networks of your own."),
+]
+"""The option of commands that may meet a task or a network that is not the lab's."""
+
+
+def know(files: list[Path] | None) -> None:
+    """Run the files that the user has named, so that what they register is known."""
+    if files:
+        from associative_lstm.lab.own import load
+
+        load(files)
+
+
 def finite(name: str, value: float) -> float:
     """``value`` if it is a number that can be computed with: the ranges of options let "nan" and "inf" through."""
     if not math.isfinite(value):
@@ -37,16 +55,16 @@ def finite(name: str, value: float) -> float:
     return value
 
 
-def complete_task(incomplete: str) -> list[tuple[str, str]]:
+def complete_task(incomplete: str) -> list[str]:
     """Task names that begin so, for the shell."""
     from associative_lstm.lab.tasks import TASKS
 
-    return [(name, task.description) for name, task in TASKS.items() if name.startswith(incomplete)]
+    return [name for name in TASKS if name.startswith(incomplete)]
 
 
 def complete_model(incomplete: str) -> list[str]:
     """Network names that begin so, for the shell."""
-    return [name for name in MODELS if name.startswith(incomplete)]
+    return [name for name in NETWORKS if name.startswith(incomplete)]
 
 
 def complete_preset(incomplete: str) -> list[str]:

@@ -7,7 +7,7 @@ import typer
 from rich.box import SIMPLE
 from rich.table import Table
 
-from associative_lstm.lab.commands.common import SEEDS, complete_task, console
+from associative_lstm.lab.commands.common import SEEDS, Own, complete_task, console, know
 
 
 def show(
@@ -17,6 +17,7 @@ def show(
     length: Annotated[int, typer.Option(help="Symbols to show.", min=1, max=100_000)] = 300,
     data: Annotated[Path | None, typer.Option(help="Wikipedia: the file.")] = None,
     seed: Annotated[int, typer.Option(help="Decides the sample.", **SEEDS)] = 0,
+    own: Own = None,
 ) -> None:
     """Print a sample of a task, with the scored symbols in colour and marked.
 
@@ -28,6 +29,7 @@ def show(
     from associative_lstm.lab.tasks import TASKS, make_task
     from associative_lstm.lab.tasks.base import Batch
 
+    know(own)
     if task is None:
         table = Table("task", "what it is", "kind", "minibatch")
         for name, cls in TASKS.items():
@@ -36,9 +38,10 @@ def show(
             )
         console.print(table)
         return
-    if data is not None and task != "wikipedia":
+    reads_a_file = task in TASKS and "data" in TASKS[task].settings
+    if data is not None and not reads_a_file:
         raise ValueError(f"data cannot be used with task {task!r}, which makes its own data")
-    options = {"data": data, "progress": console.print} if task == "wikipedia" else {}
+    options = {"data": data, "progress": console.print} if reads_a_file else {}
     chosen = make_task(task, **options)
     stream = chosen.stream(1, seed)
     batches = [next(stream)]
@@ -70,8 +73,9 @@ def info(
     import torch
 
     from associative_lstm.kernels import choose_backend
-    from associative_lstm.lab.config import MODELS, complete, task_of
+    from associative_lstm.lab.config import complete, task_of
     from associative_lstm.lab.model import build_model, count_parameters
+    from associative_lstm.lab.networks import NETWORKS
     from associative_lstm.lab.runlog import versions
 
     for name, version in versions().items():
@@ -81,26 +85,17 @@ def info(
         f"cores: {os.cpu_count()}; PyTorch threads: {torch.get_num_threads()}; lab threads: 1 per process"
     )
     table = Table("network", "N_h", "parameters", "path on the CPU, and why", box=SIMPLE)
-    for name, (size, _) in MODELS.items():
+    for name, entry in NETWORKS.items():
         torch.manual_seed(seed)
         config = complete({"task": "assignment", "model": name})
         parameters = count_parameters(build_model(config, task_of(config)))
         paths: dict[str, list[str]] = {}
         for kind in (torch.float32, torch.float64, torch.bfloat16):
             path, reason = "PyTorch's own routine", "there is none better"
-            if name in _KERNELS:
-                path, reason = choose_backend("auto", torch.device("cpu"), kind, _KERNELS[name])
+            if entry.kernel is not None:
+                path, reason = choose_backend("auto", torch.device("cpu"), kind, entry.kernel)
             paths.setdefault(f"{path} ({reason})", []).append(str(kind).removeprefix("torch."))
         words = "\n".join(f"{', '.join(kinds)}: {path}" for path, kinds in paths.items())
-        table.add_row(name, str(size), f"{parameters:,}", words)
+        table.add_row(name, str(entry.hidden_size), f"{parameters:,}", words)
     console.print(table)
     console.print("parameters: on the assignment task, with its 80 symbols")
-
-
-_KERNELS = {
-    "associative-lstm": "associative.fused",
-    "permutation-rnn": "permutation.fused",
-    "unitary-rnn": "unitary.fused",
-    "multiplicative-unitary-rnn": "unitary.fused",
-    "ntm": "ntm.fused",
-}

@@ -9,7 +9,7 @@ import typer
 from rich.box import SIMPLE
 from rich.table import Table
 
-from associative_lstm.lab.commands.common import SEEDS, console, errors, progress_bar
+from associative_lstm.lab.commands.common import SEEDS, Own, console, errors, know, progress_bar
 from associative_lstm.lab.files import RunError, write_atomically
 
 _RUN = typer.Argument(help="The run's folder, or its model.safetensors.")
@@ -22,6 +22,7 @@ def evaluate(
         int | None, typer.Option(help="Batches (default 20; Wikipedia: the whole test text).", min=1)
     ] = None,
     seed: Annotated[int, typer.Option(help="Decides the fresh data.", **SEEDS)] = 0,
+    own: Own = None,
 ) -> None:
     """Measure a run's network on fresh data, with a 95% confidence interval.
 
@@ -29,16 +30,14 @@ def evaluate(
     """
     from associative_lstm.lab.evaluation import evaluate as measure
     from associative_lstm.lab.evaluation import load_trained
-    from associative_lstm.lab.tasks import Batch, Wikipedia
+    from associative_lstm.lab.tasks import Batch
 
+    know(own)
     trained = load_trained(run, progress=errors.print)
     task = trained.task
-    stream: Iterator[Batch]
-    if isinstance(task, Wikipedia) and batches is None:
-        stream = task.read_test(lanes=lanes)
-        batches = len(stream)
-    else:
-        stream, batches = task.stream(lanes, seed, split="test"), batches or 20
+    whole = task.read_test(lanes=lanes) if batches is None else None
+    stream: Iterator[Batch] = task.stream(lanes, seed, split="test") if whole is None else whole
+    batches = len(whole) if whole is not None else batches or 20
     with progress_bar("evaluating", batches) as advance:
         result = measure(trained.model, task, stream, batches, advance)
     low, high = result.interval
@@ -61,6 +60,7 @@ def compare(
         "compare.png"
     ),
     seed: Annotated[int | None, typer.Option(help="Only runs with this seed.", **SEEDS)] = None,
+    own: Own = None,
 ) -> None:
     """Put the learning curves of several runs into one picture and one table.
 
@@ -70,6 +70,7 @@ def compare(
     from associative_lstm.lab.runlog import read_config, read_log
 
     format_of(out)
+    know(own)
     chosen = [run for run in runs if seed is None or read_config(run).seed == seed]
     if not chosen:
         raise RunError(f"none of these runs has seed {seed}")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from associative_lstm.lab.commands.common import SEEDS, console, finite, progress_bar
+from associative_lstm.lab.commands.common import SEEDS, Own, console, finite, know, progress_bar
 
 
 def sample(
@@ -17,6 +17,7 @@ def sample(
     ] = None,
     temperature: Annotated[float, typer.Option(help="Of writing: below 1 is more careful.", min=0.01)] = 1.0,
     seed: Annotated[int, typer.Option(help="Decides the fresh data, and what is written.", **SEEDS)] = 0,
+    own: Own = None,
 ) -> None:
     """Show what a network predicts on fresh data, symbol by symbol; with --prompt, or of Wikipedia, what it writes.
 
@@ -26,9 +27,10 @@ def sample(
     from associative_lstm.lab.evaluation import load_trained, predict, right_of, write_text
 
     finite("--temperature", temperature)
+    know(own)
     trained = load_trained(run, symbols_only=True)
     task = trained.task
-    if prompt is not None or task.name == "wikipedia":
+    if prompt is not None or task.beginning:
         with progress_bar("writing", length) as advance:
             symbols = write_text(
                 trained,

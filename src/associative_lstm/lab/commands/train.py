@@ -7,16 +7,20 @@ from typing import Annotated, Any
 import typer
 
 from associative_lstm.lab.commands.common import (
+    Own,
     complete_model,
     complete_preset,
     complete_task,
     console,
+    know,
     live_line,
 )
 from associative_lstm.lab.config import PRESETS, Config, complete, nearest, read_toml
+from associative_lstm.lab.networks import NETWORKS
 from associative_lstm.lab.words import counted
 
 _NETWORK, _RUN = "Network", "Run"
+_NAMES = list(NETWORKS)
 
 
 def a_folder(name: str | Path) -> Path:
@@ -38,7 +42,7 @@ def train(
     model: Annotated[
         str | None,
         typer.Option(
-            help="associative-lstm, lstm, permutation-rnn, unitary-rnn, multiplicative-unitary-rnn or ntm.",
+            help=f"{', '.join(_NAMES[:-1])} or {_NAMES[-1]}.",
             autocompletion=complete_model,
             rich_help_panel=_NETWORK,
         ),
@@ -109,11 +113,13 @@ def train(
         Path | None,
         typer.Option(help="The run's folder, new or empty (default: a new one in runs/).", parser=a_folder),
     ] = None,
+    own: Own = None,
 ) -> None:
     """Train a network on a task, in a new run folder.
 
     Example: alstm train assignment --copies 4 --key-init conjugate --steps 5000
     """
+    know(own)
     flags = {key: value for key, value in locals().items() if key in Config.__dataclass_fields__}
     settings = settings_from(config, preset, flags)
     complete_settings = complete(settings)
@@ -169,6 +175,7 @@ def resume(
             help="Keep logs that do not fit beside, under new names; without a checkpoint begin again.",
         ),
     ] = False,
+    own: Own = None,
 ) -> None:
     """Continue a run from its last good checkpoint, exactly as if it had not stopped.
 
@@ -177,6 +184,7 @@ def resume(
     from associative_lstm.lab import training
     from associative_lstm.lab.runlog import read_config
 
+    know(own)
     if not _speaks():
         training.resume(run, steps=steps, ignore_log=ignore_log)
         return

@@ -8,9 +8,9 @@ from typing import Any
 from associative_lstm.lab.config import Config
 from associative_lstm.lab.draw.colours import CYCLE
 from associative_lstm.lab.files import RunError, write_atomically
+from associative_lstm.lab.networks import label_of
 from associative_lstm.lab.runlog import read_config, read_log
 from associative_lstm.lab.tasks import TASKS
-from associative_lstm.lab.words import counted
 
 FORMATS = ("png", "pdf", "svg")
 
@@ -26,37 +26,13 @@ def format_of(path: Path) -> str:
     return ending
 
 
-def label_of(config: Config) -> str:
-    """A short name of the network, with what tells it from its neighbours.
-
-    >>> label_of(Config(task="xml", copies=4, hidden_size=128))
-    'Associative LSTM 128, 4 copies'
-    """
-    names = {
-        "associative-lstm": "Associative LSTM",
-        "lstm": "LSTM",
-        "permutation-rnn": "Permutation RNN",
-        "unitary-rnn": "Unitary RNN",
-        "multiplicative-unitary-rnn": "Multiplicative uRNN",
-        "ntm": "NTM",
-    }
-    parts = [f"{names[config.model]} {config.hidden_size}"]
-    if config.layers > 1:
-        parts.append(counted(config.layers, "layer"))
-    if config.model == "associative-lstm":
-        parts.append(counted(config.copies or 1, "copy", "copies"))
-        if (config.heads or 1) > 1:
-            parts.append(counted(config.heads or 1, "head"))
-    return ", ".join(parts)
-
-
 _FIRST = ("key_init", "forget_bias", "learning_rate", "batch_size", "seed")
 _NEVER = ("task", "log_every", "checkpoint_every", "test_every")
 
 
 def labels_of(configs: Sequence[Config]) -> list[str]:
     """Names of several runs; where networks look alike, the settings that differ are added."""
-    labels = [label_of(config) for config in configs]
+    labels = [label_of(config.model, vars(config)) for config in configs]
     for key in (*_FIRST, *(name for name in Config.__dataclass_fields__ if name not in (*_FIRST, *_NEVER))):
         if len(set(labels)) == len(labels):
             break
@@ -92,7 +68,6 @@ def draw_curves(
 
     task = TASKS[task_name]
     key = curve_key(logs)
-    unit = "bits per sequence" if task.episodic else "bits per scored symbol"
     figure = Figure(figsize=(7.5, 4.5), layout="constrained", dpi=120)
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
@@ -107,7 +82,7 @@ def draw_curves(
     axes.axhline(task.chance, color="0.6", linewidth=1, linestyle=":", label="remembering nothing")
     highest = max(highest, task.chance)
     axes.set_xlabel("minibatches")
-    axes.set_ylabel(f"{unit}, on the answer" if key == "answer" else unit)
+    axes.set_ylabel(f"{task.unit}, on the answer" if key == "answer" else task.unit)
     axes.set_title(f"{task_name}: {task.description}", fontsize=11)
     axes.set_ylim(0, highest * 1.08 or 1)
     axes.set_xlim(left=0)

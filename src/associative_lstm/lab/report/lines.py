@@ -14,7 +14,7 @@ import numpy as np
 from associative_lstm.lab.draw import colours
 from associative_lstm.lab.draw.colours import BLUE, VERMILION
 from associative_lstm.lab.experiments.experiment import Points
-from associative_lstm.lab.experiments.learning.measures import SOLVED, SOLVED_ONLINE, WINDOW
+from associative_lstm.lab.experiments.learning.measures import WINDOW
 from associative_lstm.lab.experiments.learning.runs import Run, means
 from associative_lstm.lab.tasks import TASKS
 
@@ -113,18 +113,15 @@ def series(
 
 def unit_of(task: str) -> str:
     """What the cost of a task is counted in."""
-    if TASKS[task].episodic:
-        return "bits per whole sequence"
-    return "bits per character" if task == "wikipedia" else "bits per scored symbol"
+    return "bits per whole sequence" if TASKS[task].episodic else TASKS[task].unit
 
 
 def learning_plot(title: str, task: str, entries: Sequence[Json], caption: str = "") -> Json:
     """Learning curves on a task: bits against minibatches or seconds, at the best rate or in the whole sweep."""
     of = TASKS[task]
-    solved = SOLVED.get(task, None if task == "wikipedia" else SOLVED_ONLINE)
     marks: list[Json] = [{"value": of.chance, "label": "remembering nothing"}]
-    if solved is not None:
-        marks.append({"value": solved, "label": "solved", "side": "left"})
+    if of.solved_below:
+        marks.append({"value": of.solved_below, "label": "solved", "side": "left"})
     quantities: list[Json]
     if of.episodic:
         quantities = [

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from associative_lstm.lab.draw.curves import label_of
 from associative_lstm.lab.experiments.learning.curves import NETWORKS
 from associative_lstm.lab.experiments.learning.runs import Logs, Run
 from associative_lstm.lab.files import RunError
+from associative_lstm.lab.networks import label_of
 from associative_lstm.lab.packed import is_file, read_bytes, runs_below
 from associative_lstm.lab.report.lines import Json, line_of
 
@@ -88,7 +88,8 @@ class Runs:
         texts = [run.config.to_toml() for run in runs]
         lines = [line for line in texts[0].splitlines() if all(line in t.splitlines() for t in texts)]
         network = NETWORKS.get(Path(name).name)
-        label = f"{runs[0].config.task}: {network.label if network else label_of(runs[0].config)}"
+        config = runs[0].config
+        label = f"{config.task}: {network.label if network else label_of(config.model, vars(config))}"
         ordered = sorted(runs, key=lambda run: (run.config.learning_rate, run.config.seed))
         return Group(name, label, "\n".join(lines), ordered)
 

@@ -26,6 +26,7 @@ class Assignment(OnlineTask):
     name = "assignment"
     description = "variables are set, then one is asked for"
     chance = math.log2(26) / 2  # a letter out of 26, and a full stop that is certain
+    recurrent_update = False  # "W_hu is set to zero", section 5
     most = 4
 
     def sequence(self, rng: random.Random) -> str:

@@ -1,8 +1,10 @@
 """What every task is: a definition, and endless seeded streams of named batches."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -42,6 +44,16 @@ class Stream(ABC):
     def load_state(self, state: dict[str, Any]) -> None: ...
 
 
+class Reading(Protocol):
+    """Once through something: so many batches."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Batch]: ...
+
+    def __next__(self) -> Batch: ...
+
+
 class Task(ABC):
     """A task by name. It holds no position: :meth:`stream` makes as many independent streams as needed."""
 
@@ -53,7 +65,23 @@ class Task(ABC):
     batch_size: ClassVar[int] = 2
     """The paper's minibatch."""
     test_every: ClassVar[int | None] = None
-    """Steps between evaluations on the whole test split, where there is one that can be read through."""
+    """Steps between evaluations on the whole test split, where there is one: see :meth:`read_test`."""
+    settings: ClassVar[tuple[str, ...]] = ()
+    """What of ``window`` and ``data``, keys of a configuration, the task is made with.
+
+    One with ``data`` reads a file. It takes ``progress``, to be called with what takes long, and ``symbols_only``: to
+    do without the file.
+    """
+    unit: ClassVar[str] = "bits per scored symbol"
+    """What the cost counts."""
+    solved_below: ClassVar[float] = 0.0
+    """The cost below which the task is solved (of the answer, where there is one); 0 where none says so."""
+    recurrent_update: ClassVar[bool] = True
+    """Whether the paper's networks have W_hu on this task."""
+    learn_initial_state: ClassVar[bool] = False
+    """Whether the paper's networks learn their initial state on this task."""
+    beginning: ClassVar[str] = ""
+    """What a trained network writes on from, where it writes without being given a prompt."""
     vocabulary: str | None
     """Symbol ``k`` is written as ``vocabulary[k]``; None where the inputs are not symbols."""
     input_size: int
@@ -61,11 +89,6 @@ class Task(ABC):
     chance: float
     """Expected cost, in :attr:`unit`, of knowing the form of the task and remembering nothing
     (on tasks with an :meth:`answer`: the cost of the answer)."""
-
-    @property
-    def unit(self) -> str:
-        """What the cost counts: bits per sequence if episodic, bits per scored symbol if online."""
-        return "bits per sequence" if self.episodic else "bits per scored symbol"
 
     @abstractmethod
     def stream(
@@ -79,6 +102,14 @@ class Task(ABC):
     def answer(self, batch: Batch) -> Tensor | None:
         """The part of the mask that takes memory, where the cost also runs over the rest of the sequence."""
         return None
+
+    def read_test(self, *, lanes: int = 64, rank: int = 0, world_size: int = 1) -> "Reading | None":
+        """The whole test split, every symbol of it predicted once; None where the data has no end."""
+        return None
+
+    def encode(self, text: str) -> np.ndarray:
+        """The symbols of ``text``."""
+        raise ValueError(f"task {self.name!r} is no text that could be continued")
 
     def decode(self, symbols: Tensor) -> str:
         """The text of a one-dimensional tensor of symbols."""

@@ -39,6 +39,9 @@ class Copy(EpisodicTask):
     blanks = 100
     shortest = longest = 10
     chance = 3.0 * 10  # three bits for a character
+    solved_below = 3.0  # a tenth of that
+    recurrent_update = False  # "W_hu is set to zero", section 5
+    learn_initial_state = True  # the parameter counts of the paper's first table
 
     def draw(self, rng: np.random.Generator, count: int) -> list[np.ndarray]:
         lengths = rng.integers(self.shortest, self.longest + 1, size=count)
@@ -79,3 +82,4 @@ class VariableCopy(Copy):
     description = "one to ten characters, to be repeated after a hundred blanks"
     shortest = 1
     chance = 3.0 * 5.5
+    solved_below = 1.65

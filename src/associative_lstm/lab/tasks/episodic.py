@@ -15,6 +15,7 @@ class EpisodicTask(Task):
     """A task of two methods: draw the contents of many sequences, and lay a minibatch of them out in time."""
 
     episodic = True
+    unit = "bits per sequence"
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, count: int) -> list[np.ndarray]:

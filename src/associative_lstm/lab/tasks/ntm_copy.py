@@ -33,6 +33,7 @@ class NTMCopy(EpisodicTask):
     input_size, output_size = 9, 8
     longest = 20
     chance = 8 * 10.5
+    solved_below = 0.1
 
     def draw(self, rng: np.random.Generator, count: int) -> list[np.ndarray]:
         lengths = rng.integers(1, self.longest + 1, size=count)

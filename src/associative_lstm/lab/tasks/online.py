@@ -46,6 +46,8 @@ class OnlineTask(Task):
     """
 
     episodic = False
+    settings = ("window",)
+    solved_below = 0.1  # every scored symbol can be predicted
     vocabulary: str = ONLINE_VOCABULARY
 
     def __init__(self, window: int = 100) -> None:

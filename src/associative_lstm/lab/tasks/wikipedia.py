@@ -35,6 +35,9 @@ class Wikipedia(Task):
     name = "wikipedia"
     description = "the next byte of enwik8, or of a file of your own"
     episodic = False
+    settings = ("data", "window")
+    unit = "bits per character"
+    beginning = "\n"
     batch_size = 10
     test_every = 16_000  # six times in a pass over enwik8: about a tenth of the time of training
     vocabulary = "".join(map(chr, range(256)))

@@ -29,6 +29,7 @@ class XML(OnlineTask):
     description = "nested tags, to be closed by name"
     # Of a tag's 8.5 scored symbols (two <, 5.5 letters, one >) only the name and its length are uncertain.
     chance = (math.log2(10) + 5.5 * math.log2(26)) / 8.5
+    recurrent_update = False  # "W_hu is set to zero", section 5
     deepest = 4
 
     def sequence(self, rng: random.Random) -> str:

@@ -8,41 +8,22 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 from matplotlib.ticker import MaxNLocator
 
-from associative_lstm.lab.draw.colours import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from associative_lstm.lab.draw.pictures import style
 from associative_lstm.lab.experiments.learning.curves import Network
 from associative_lstm.lab.experiments.learning.measures import answer_cost, final_cost, window_of
 from associative_lstm.lab.experiments.learning.runs import CurveRuns, smoothed
+from associative_lstm.lab.networks import NETWORKS, Look
 from associative_lstm.lab.tasks import TASKS
-
-Look = tuple[str, str]
-"""Colour and line style."""
 
 
 def look_of(network: Network) -> Look:
-    """How a network is drawn, the same in every figure: its kind has the colour, its size or start the line."""
-    values = network.values
-    match values["model"]:
-        case "associative-lstm":
-            colour = {1: SKY, 4: BLUE, 8: GREEN}[values["copies"]]
-            start = (values.get("key_init", "glorot"), values.get("forget_bias", 0.0))
-            line = {("glorot", 0.0): "-", ("glorot", 1.0): "--", ("conjugate", 0.0): "-."}.get(start, ":")
-            return colour, line
-        case "lstm":
-            large = values.get("hidden_size") == 512
-            return (BLACK if large else VERMILION), "--" if values.get("forget_bias") else "-"
-        case "permutation-rnn":
-            return PURPLE, "-"
-        case "ntm":
-            return ORANGE, "-"
-        case kind:
-            colour = ORANGE if kind == "unitary-rnn" else PURPLE
-            return colour, ":" if values.get("hidden_size") == 1024 else "--"
+    """How a network is drawn, the same in every figure."""
+    return NETWORKS[network.values["model"]].look(network.values)
 
 
 def axis_label(task: str) -> str:
     """What is drawn upwards: on copy tasks the bits on the answer alone, which chance gives a known value."""
-    return "bits on the answer" if TASKS[task].episodic else "bits per scored symbol"
+    return "bits on the answer" if TASKS[task].episodic else TASKS[task].unit
 
 
 def draw_figure(title: str, curves: Sequence[CurveRuns]) -> Picture:
@@ -120,7 +101,7 @@ def draw_sweep(title: str, curves: Sequence[CurveRuns]) -> Picture:
             ends = [final_cost(run, c.curve.steps) for run in c.runs]
             if c.rate is not None:
                 axes.plot([c.rate] * len(ends), ends, "x", color=colour, markersize=7)
-        unit = "bits per sequence" if TASKS[curves[0].curve.task].episodic else "bits per scored symbol"
+        unit = TASKS[curves[0].curve.task].unit
         axes.set(xscale="log", yscale="log", xlabel="learning rate", ylabel=unit)
         _legend(picture, axes, loc="outside lower left", ncols=2)
         picture.suptitle(f"{title}: the sweep of learning rates", x=0.01, ha="left", fontsize=14)

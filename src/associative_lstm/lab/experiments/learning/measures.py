@@ -8,15 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from associative_lstm.lab.experiments.learning.runs import Run, smoothed
+from associative_lstm.lab.tasks import TASKS
 
 WINDOW = 500
 """Minibatches over which a curve is averaged before it is said to have solved its task."""
-
-SOLVED = {"copy": 3.0, "copy-variable": 1.65}
-"""Bits on the answer below which a copy task is solved: a tenth of chance. Other tasks: ``SOLVED_ONLINE``."""
-
-SOLVED_ONLINE = 0.1
-"""Bits per scored symbol below which an online task is solved; every scored symbol can be predicted."""
 
 
 def final_cost(run: Run, until: int) -> float:
@@ -73,7 +68,7 @@ def has_relapsed(run: Run) -> bool:
 
 
 def _threshold(run: Run) -> float:
-    return SOLVED.get(run.config.task, SOLVED_ONLINE)
+    return TASKS[run.config.task].solved_below
 
 
 def is_falling(run: Run, until: int) -> bool:

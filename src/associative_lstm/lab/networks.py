@@ -1,0 +1,183 @@
+"""The registry of networks: all that the lab knows of each, in one entry. Names are there without PyTorch."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from associative_lstm.lab.draw.colours import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from associative_lstm.lab.words import counted
+
+Settings = Mapping[str, Any]
+"""The keys of a configuration, or some of them."""
+
+Look = tuple[str, str]
+"""Colour and line style."""
+
+ARGUMENTS = {
+    "copies": "num_copies",
+    "heads": "num_heads",
+    "key_init": "key_init",
+    "forget_bias": "forget_bias",
+    "recurrent_update": "recurrent_update",
+    "learn_initial_state": "learn_initial_state",
+}
+"""The keys of a configuration that a network may understand, and the argument of its class that each becomes."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is true of a network, whatever it is trained on."""
+
+    made_by: str | Callable[..., Any]
+    """A class of ``associative_lstm.nn`` by its name, or the class itself.
+
+    It is called with the input size, the hidden size and the options; it has ``input_size`` and ``output_size``, and
+    is called ``output, state = network(x, state)``, time first, the state None at the start, else tensors in tuples.
+    """
+    label: str
+    hidden_size: int = 128
+    """N_h, if nothing else is asked for: the paper's."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Those of ``ARGUMENTS`` that it understands, each with its default; None leaves the choice to the task."""
+    even: bool = False
+    """Whether N_h real numbers are half as many complex ones."""
+    kernel: str | None = None
+    """Its fused kernel, in ``associative_lstm.kernels``."""
+    details: Callable[[Settings], list[str]] = lambda settings: []
+    """What its label adds to the size."""
+    look: Callable[[Settings], Look] = lambda settings: (BLACK, "-")
+    """How it is drawn, the same in every figure: the kind of network has the colour, its size or start the line."""
+    milliseconds: Callable[[Settings], float] = lambda settings: 2 * _units(settings)
+    """About how long a minibatch takes, for the estimate of the time left."""
+
+    def network_class(self) -> Callable[..., Any]:
+        """What makes the network; PyTorch is imported here."""
+        if not isinstance(self.made_by, str):
+            return self.made_by
+        from associative_lstm import nn
+
+        made: Callable[..., Any] = getattr(nn, self.made_by)
+        return made
+
+    def arguments(self, settings: Settings) -> dict[str, Any]:
+        """The keyword arguments that the options of a complete configuration become."""
+        return {ARGUMENTS[key]: settings[key] for key in self.options}
+
+
+def _units(settings: Settings) -> float:
+    return (settings.get("hidden_size") or 128) / 128
+
+
+def _associative_details(settings: Settings) -> list[str]:
+    heads = settings.get("heads") or 1
+    copies = counted(settings.get("copies") or 1, "copy", "copies")
+    return [copies, *([counted(heads, "head")] if heads > 1 else [])]
+
+
+def _associative_look(settings: Settings) -> Look:
+    start = (settings.get("key_init", "glorot"), settings.get("forget_bias", 0.0))
+    line = {("glorot", 0.0): "-", ("glorot", 1.0): "--", ("conjugate", 0.0): "-."}.get(start, ":")
+    return {1: SKY, 4: BLUE, 8: GREEN}[settings["copies"]], line
+
+
+def _lstm_look(settings: Settings) -> Look:
+    colour = BLACK if settings.get("hidden_size") == 512 else VERMILION
+    return colour, "--" if settings.get("forget_bias") else "-"
+
+
+def _unitary_look(colour: str) -> Callable[[Settings], Look]:
+    return lambda settings: (colour, ":" if settings.get("hidden_size") == 1024 else "--")
+
+
+_TASKS_CHOICE: dict[str, Any] = {"learn_initial_state": None}
+
+NETWORKS: dict[str, Entry] = {
+    "associative-lstm": Entry(
+        "AssociativeLSTM",
+        "Associative LSTM",
+        options={"copies": 1, "heads": 1, "key_init": "glorot", "forget_bias": 0.0, "recurrent_update": None}
+        | _TASKS_CHOICE,
+        even=True,
+        kernel="associative.fused",
+        details=_associative_details,
+        look=_associative_look,
+        milliseconds=lambda s: 3 * (_units(s) * (s.get("heads") or 1)) ** 2 * s.get("layers", 1),
+    ),
+    "lstm": Entry(
+        "LSTM",
+        "LSTM",
+        options={"forget_bias": 0.0} | _TASKS_CHOICE,
+        look=_lstm_look,
+        milliseconds=lambda s: 3.5 * _units(s) ** 2 * s.get("layers", 1),
+    ),
+    "permutation-rnn": Entry(
+        "PermutationRNN",
+        "Permutation RNN",
+        hidden_size=256,
+        options=_TASKS_CHOICE,
+        kernel="permutation.fused",
+        look=lambda settings: (PURPLE, "-"),
+    ),
+    "unitary-rnn": Entry(
+        "UnitaryRNN",
+        "Unitary RNN",
+        hidden_size=256,
+        options=_TASKS_CHOICE,
+        even=True,
+        kernel="unitary.fused",
+        look=_unitary_look(ORANGE),
+    ),
+    "multiplicative-unitary-rnn": Entry(
+        "MultiplicativeUnitaryRNN",
+        "Multiplicative uRNN",
+        hidden_size=256,
+        options=_TASKS_CHOICE,
+        even=True,
+        kernel="unitary.fused",
+        look=_unitary_look(PURPLE),
+    ),
+    "ntm": Entry(
+        "NeuralTuringMachine",
+        "NTM",
+        hidden_size=384,
+        options={"heads": 4} | _TASKS_CHOICE,
+        kernel="ntm.fused",
+        look=lambda settings: (ORANGE, "-"),
+        milliseconds=lambda s: 5 * _units(s) ** 2,
+    ),
+}
+"""Every network by name."""
+
+
+def register(name: str, *, label: str | None = None, **entry: Any) -> Callable[[type], type]:
+    """Make a network of your own known by a name (a class decorator); the rest is as in :class:`Entry`.
+
+    >>> @register("mine", hidden_size=64, options={"forget_bias": 1.0})
+    ... class Mine: ...
+    >>> NETWORKS.pop("mine").label
+    'mine'
+    """
+
+    def enter(made_by: type) -> type:
+        if name in NETWORKS and NETWORKS[name].made_by is not made_by:
+            raise ValueError(f"a network named {name!r} exists already")
+        new = Entry(made_by, label or name, **entry)
+        if unknown := [key for key in new.options if key not in ARGUMENTS]:
+            raise ValueError(
+                f"network {name!r}: {unknown[0]!r} is no option of a network: there are {', '.join(ARGUMENTS)}"
+            )
+        NETWORKS[name] = new
+        return made_by
+
+    return enter
+
+
+def label_of(model: str, settings: Settings) -> str:
+    """A short name of a network, with what tells it from its neighbours.
+
+    >>> label_of("associative-lstm", {"copies": 4, "hidden_size": 128})
+    'Associative LSTM 128, 4 copies'
+    """
+    entry, layers = NETWORKS[model], settings.get("layers", 1)
+    stacked = [counted(layers, "layer")] if layers > 1 else []
+    return ", ".join([f"{entry.label} {settings['hidden_size']}", *stacked, *entry.details(settings)])
