@@ -154,3 +154,9 @@ def test_another_fault_of_a_network_is_not_its_size(monkeypatch):
     monkeypatch.setattr("associative_lstm.nn.LSTM", fails)
     with pytest.raises(RuntimeError, match=r"^the network cannot be made: something else$"):
         build_model(complete(TINY), make_task("xml"))
+
+
+def test_what_stands_in_a_demos_way_is_said_before_it_shows_anything(alstm, tmp_path):
+    (dangling := tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    code, out, err = alstm("demo", "--out", dangling)
+    assert (code, out, err) == (1, "", f"alstm: {dangling}: File exists\n")
