@@ -11,6 +11,7 @@ from associative_lstm.lab import cli
 from associative_lstm.lab.capacity import plan
 from associative_lstm.lab.config import complete
 from associative_lstm.lab.model import build_model
+from associative_lstm.lab.packed import read_bytes
 from associative_lstm.lab.tasks import make_task
 from associative_lstm.lab.training import train
 
@@ -160,3 +161,16 @@ def test_what_stands_in_a_demos_way_is_said_before_it_shows_anything(alstm, tmp_
     (dangling := tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     code, out, err = alstm("demo", "--out", dangling)
     assert (code, out, err) == (1, "", f"alstm: {dangling}: File exists\n")
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "versions.json", "config.toml"])
+def test_a_pipe_in_a_run_folder_is_not_waited_for(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(OSError, match="not a file"):
+        read_bytes(tmp_path / name)
+
+
+def test_more_processes_than_any_machine_has_are_refused(alstm):
+    code, _, err = alstm("reproduce", "fig6", "--jobs", 10**26)
+    assert code == 2
+    assert "--jobs" in err

@@ -42,6 +42,8 @@ def read_bytes(path: str | os.PathLike[str], most: int = -1) -> bytes:
     path = Path(path)
     texts = packed(path.parent)
     if texts is None:
+        if path.exists() and not path.is_file():  # a pipe may never end
+            raise OSError(errno.EINVAL, "it is not a file", str(path))
         with open(path, "rb") as file:
             return file.read(most)
     if path.name not in texts:

@@ -37,7 +37,7 @@ from associative_lstm.lab.files import (
     remove_temporaries,
     write_atomically,
 )
-from associative_lstm.lab.packed import is_file, is_run, read_bytes, refuse_packed
+from associative_lstm.lab.packed import is_run, read_bytes, refuse_packed
 
 TIMES = "times.jsonl"
 LOGS = ("log.jsonl", TIMES)
@@ -318,7 +318,7 @@ def _digest(content: bytes) -> str:
 
 def _read_lines(path: Path, keys: tuple[str, ...]) -> list[dict[str, Any]]:
     try:
-        return _parse(read_bytes(path), keys) if is_file(path) else []  # not a pipe, which may never end
+        return _parse(read_bytes(path), keys)
     except OSError:
         return []
 

@@ -11,7 +11,9 @@ from associative_lstm.lab.commands.common import errors
 if TYPE_CHECKING:
     from associative_lstm.lab.grid import Execute
 
-Jobs = Annotated[int, typer.Option(help="Runs made at a time, each by a process with one thread.", min=1)]
+Jobs = Annotated[
+    int, typer.Option(help="Runs made at a time, each by a process with one thread.", min=1, max=256)
+]
 Cluster = Annotated[
     str | None,
     typer.Option(help="Send the runs to a cluster: ray (this machine's own, with --jobs workers)."),
