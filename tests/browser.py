@@ -12,6 +12,8 @@ from urllib.request import urlopen
 
 import websocket
 
+from waiting import HANGS
+
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 _FLAGS = (
     "--headless",
@@ -44,9 +46,9 @@ class Browser:
         self._numbers = itertools.count(1)
         try:
             port = _wait_for_port(profile / "DevToolsActivePort", self.process)
-            with urlopen(f"http://127.0.0.1:{port}/json/list", timeout=30) as answer:
+            with urlopen(f"http://127.0.0.1:{port}/json/list", timeout=HANGS) as answer:
                 pages = [target for target in json.load(answer) if target["type"] == "page"]
-            self._socket = websocket.create_connection(pages[0]["webSocketDebuggerUrl"], timeout=60)
+            self._socket = websocket.create_connection(pages[0]["webSocketDebuggerUrl"], timeout=HANGS)
         except BaseException:
             self.process.kill()
             self.process.wait()
@@ -145,11 +147,11 @@ class Browser:
 
 
 def _wait_for_port(file: Path, process: subprocess.Popen) -> int:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + HANGS
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise RuntimeError(f"Chromium ended with code {process.returncode}")
         if file.is_file() and "\n" in (text := file.read_text()):
             return int(text.split("\n")[0])
         time.sleep(0.05)
-    raise RuntimeError("Chromium did not start within a minute")
+    raise RuntimeError("Chromium did not start")

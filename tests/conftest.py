@@ -1,12 +1,18 @@
 """For all tests."""
 
+import os
 import signal
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+
+# Before PyTorch is loaded: threads that wait leave their core to others. On a busy machine, where those they wait for
+# get no core meanwhile, a small sum takes ten times as long otherwise.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def pytest_configure():
     """The same examples at every run. And Ctrl-C: background jobs of a shell ignore it, and their children would."""
-    settings.register_profile("same", derandomize=True, deadline=None)
+    slow = [HealthCheck.too_slow]  # on a busy machine, whatever is drawn
+    settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=slow)
     settings.load_profile("same")
     signal.signal(signal.SIGINT, signal.default_int_handler)

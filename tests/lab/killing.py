@@ -58,6 +58,16 @@ def die_in_write(rng):
     files.sync_folder = lambda folder: kill_me() if left == 0 and stage == "folder" else sync(folder)
 
 
+def wait_for_changes(log, left):
+    """Until the log was seen to change so many times, however slow the machine is today."""
+    before = None
+    while left:
+        size = log.stat().st_size if log.exists() else None
+        left -= size != before
+        before = size
+        time.sleep(0.001)
+
+
 def attempt(folder, config, rng, in_write):
     """Fork, work on the run in the child, kill it; True if the child came to its end."""
     child = os.fork()
@@ -71,7 +81,8 @@ def attempt(folder, config, rng, in_write):
             os._exit(1)
         os._exit(0)
     if not in_write:
-        time.sleep(rng.uniform(0.01, 0.4))
+        wait_for_changes(folder / "log.jsonl", rng.randrange(20))
+        time.sleep(rng.uniform(0, 0.05))
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     if os.WIFEXITED(status) and os.WEXITSTATUS(status):

@@ -18,7 +18,7 @@ from associative_lstm.lab.commands import common
 from associative_lstm.lab.model import SequenceModel
 from associative_lstm.lab.tasks import TASKS
 from associative_lstm.lab.training import WEIGHTS, Progress, resume
-from waiting import wait_for_lines
+from waiting import HANGS, wait_for_lines
 
 TINY = ["--model", "lstm", "--hidden-size", "8", "--window", "20", "--steps", "20", "--log-every", "5"]
 COMMANDS = [
@@ -317,7 +317,7 @@ def test_names_are_completed_in_the_shell():
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANGS,
         check=False,
     )
     assert "assignment" in done.stdout
@@ -343,7 +343,7 @@ def test_ctrl_c_stops_the_demo_with_both_runs_saved(tmp_path):
         logs = [tmp_path / "demo" / name / "log.jsonl" for name in ("associative-lstm", "lstm")]
         wait_for_lines(logs, process)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the group
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=HANGS)
     assert process.returncode == 130, errors
     assert f"alstm resume {tmp_path / 'demo' / 'lstm'}" in errors
     assert "Traceback" not in errors

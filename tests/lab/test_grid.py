@@ -16,7 +16,7 @@ from associative_lstm.lab.files import RunError
 from associative_lstm.lab.grid import DIVERGED, Job, is_finished, local, make_run, run_grid
 from associative_lstm.lab.runlog import hold, last_step, read_config
 from associative_lstm.lab.training import WEIGHTS
-from waiting import wait_for_lines
+from waiting import HANGS, wait_for_lines
 
 TINY = {
     "task": "assignment",
@@ -143,7 +143,7 @@ print(run_grid(jobs, local(int(sys.argv[2]))))
 def wait_until_left(folders):
     """A grid's processes end a moment after it, and hold their runs until then."""
     for folder in filter(Path.exists, folders):
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + HANGS
         while True:
             try:
                 hold(folder).close()
@@ -162,7 +162,7 @@ def test_a_killed_grid_goes_on(tmp_path, kill, processes):
     process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True)
     wait_for_lines([killed[0].folder / "log.jsonl"], process)
     os.killpg(process.pid, kill)
-    process.wait(60)
+    process.wait(HANGS)
     process.stderr.close()
     wait_until_left(job.folder for job in killed)
     assert not is_finished(killed[-1])

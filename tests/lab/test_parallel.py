@@ -19,7 +19,7 @@ from associative_lstm.lab.checkpoint import find_checkpoints, load_checkpoint
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.runlog import read_tests
 from associative_lstm.lab.training import resume
-from waiting import wait_for_lines
+from waiting import HANGS, wait_for_lines
 
 LAUNCHER = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 SCRIPT = Path(__file__).with_name("parallel.py")
@@ -33,7 +33,7 @@ def folders(tmp_path_factory):
     text.write_bytes(b"the cat sat on the mat. " * 500)
     for options, folder in (([], one), (LAUNCHER, two)):
         command = [sys.executable, *options, str(SCRIPT), str(folder), str(text)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=HANGS, check=False)
         assert done.returncode == 0, done.stderr
     return one, two
 
@@ -43,8 +43,9 @@ def test_the_gradients_are_those_of_the_whole_batch(folders, task):
     one, two = (torch.load(folder / f"{task}.pt", weights_only=True) for folder in folders)
     assert one.keys() == two.keys()
     for name in one:
-        torch.testing.assert_close(two[name], one[name], rtol=1e-4, atol=1e-6)
-        assert one[name].abs().max() > 1e-4
+        largest = one[name].abs().max().item()
+        torch.testing.assert_close(two[name], one[name], rtol=0, atol=1e-4 * largest)  # sums in another order
+        assert largest > 1e-4
 
 
 def test_the_curve_is_that_of_one_process(folders):
@@ -70,7 +71,7 @@ def test_a_log_that_was_changed_sends_both_processes_back_to_the_checkpoint_befo
     before = log.read_text().splitlines()
     log.write_text("\n".join([before[0], before[1].replace("10", "11", 1), before[2]]) + "\n")
     command = [sys.executable, *LAUNCHER, "-m", "associative_lstm.lab.cli", "resume", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANGS, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("log.jsonl is not what was written); continuing from checkpoint-00000006") == 1
     assert log.read_text().splitlines() == before
@@ -114,7 +115,7 @@ def test_another_number_of_processes_is_refused(folders, processes):
     else:
         command = [sys.executable, *LAUNCHER, "-m", "associative_lstm.lab.cli", "resume", str(folder)]
         done = subprocess.run(
-            [*command, "--steps", "20"], capture_output=True, text=True, timeout=120, check=False
+            [*command, "--steps", "20"], capture_output=True, text=True, timeout=HANGS, check=False
         )
         assert done.returncode == 1
         sentence = "alstm: the run was made by 1 processes and cannot be continued by 2"
@@ -152,7 +153,7 @@ def test_ctrl_c_stops_both_processes_after_the_same_step(tmp_path):
             for worker in workers:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(worker), signal.SIGINT)
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=HANGS)
     [checkpoint] = find_checkpoints(tmp_path / "run")
     step = load_checkpoint(checkpoint)["trainer"]["step"]
     assert errors.count(f"alstm: stopped after step {step}; continue with: torchrun --nproc-per-node 2") == 2

@@ -15,7 +15,7 @@ from associative_lstm.lab.config import complete
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.runlog import read_log
 from associative_lstm.lab.training import resume, train
-from waiting import wait_for_lines
+from waiting import HANGS, wait_for_lines
 
 SETTINGS = {
     "task": "assignment",
@@ -60,7 +60,7 @@ def test_a_run_killed_at_random_moments_ends_like_one_never_killed(tmp_path, tas
     script = Path(__file__).with_name("killing.py")
     command = [sys.executable, str(script), str(tmp_path / "killed"), str(tmp_path / "whole"), task]
     done = subprocess.run(
-        [*command, str(seed), str(kills)], capture_output=True, text=True, timeout=300, check=False
+        [*command, str(seed), str(kills)], capture_output=True, text=True, timeout=HANGS, check=False
     )
     assert done.returncode == 0, done.stderr
     assert_same_run(tmp_path / "killed", tmp_path / "whole")
@@ -172,7 +172,7 @@ def test_ctrl_c_finishes_the_step_saves_and_says_how_to_go_on(tmp_path):
         log = tmp_path / "run" / "log.jsonl"
         wait_for_lines([log], process)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=HANGS)
     assert process.returncode == 130
     [checkpoint] = find_checkpoints(tmp_path / "run")
     step = load_checkpoint(checkpoint)["trainer"]["step"]

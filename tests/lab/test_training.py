@@ -101,8 +101,9 @@ def test_a_step_is_the_gradient_of_the_cost_and_adam():
         optimizer.zero_grad()
         (nats / math.log(2)).backward()
         optimizer.step()
+    # Adam's step is the learning rate times the sign of a gradient, however small: a hundredth of it is rounding.
     for ours, theirs in zip(trainer.model.parameters(), model.parameters(), strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=3e-5)
 
 
 @pytest.mark.parametrize("task", ["assignment", "xml", "arithmetic", "copy", "copy-variable", "ntm-copy"])

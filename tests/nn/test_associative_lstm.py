@@ -10,6 +10,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from associative_lstm import AssociativeLSTM, AssociativeLSTMCell
 from associative_lstm import functional as F
+from closeness import allowed, assert_close
 
 T, B, INPUT, N = 5, 3, 4, 6
 each_backend = pytest.mark.parametrize("backend", ["reference", "fused"])
@@ -24,6 +25,11 @@ def drawn(module):
     for parameter in module.parameters():
         nn.init.uniform_(parameter, -1, 1)
     return module
+
+
+def results(layer, *inputs):
+    output, (h_n, c_n) = layer(*inputs)
+    return output, h_n, c_n
 
 
 def test_signature():
@@ -157,9 +163,8 @@ def test_order_of_rows_and_what_each_block_does(backend):
     h = g_o * reads / reads.abs().clamp(min=1)
     expected_h = torch.stack([h.real, h.imag], 1).flatten()
     output, (h_n, c_n) = layer(x, (h_0, c_0))
-    torch.testing.assert_close(output[0, 0], expected_h, rtol=0, atol=1e-12)
-    torch.testing.assert_close(h_n[0, 0], expected_h, rtol=0, atol=1e-12)
-    torch.testing.assert_close(c_n[0, 0], torch.stack(traces), rtol=0, atol=1e-12)
+    expected = expected_h, expected_h, torch.stack(traces)
+    assert_close([output[0, 0], h_n[0, 0], c_n[0, 0]], expected, allowed(results, layer, x, (h_0, c_0)))
 
 
 def test_parameter_counts_of_the_tables():
@@ -189,16 +194,15 @@ def test_cell_is_one_step_of_the_layer():
     cell.load_state_dict({name.removesuffix("_l0"): value for name, value in layer.state_dict().items()})
     x = torch.randn(T, B, INPUT, dtype=torch.float64)
     output, (h_n, c_n) = layer(x)
+    limit = allowed(results, layer, torch.cat([x, x[:1]]))
     state = None
     for t in range(T):
         state = cell(x[t], state)
-        torch.testing.assert_close(state.h, output[t], rtol=0, atol=1e-12)
-    torch.testing.assert_close(state.h, h_n[0], rtol=0, atol=1e-12)
-    torch.testing.assert_close(state.c, c_n[0], rtol=0, atol=1e-12)
+        assert_close([state.h], [output[t]], limit)
+    assert_close(state, [h_n[0], c_n[0]], limit)
     single = cell(x[0, 1], (state.h[1], state.c[1]))
     together = cell(x[0], state)
-    torch.testing.assert_close(single.h, together.h[1], rtol=0, atol=1e-12)
-    torch.testing.assert_close(single.c, together.c[1], rtol=0, atol=1e-12)
+    assert_close(single, [together.h[1], together.c[1]], limit)
 
 
 def test_weights_start_glorot_uniform_block_by_block_and_biases_at_zero():
@@ -231,7 +235,7 @@ def test_conjugate_keys_start_on_the_unit_circle(num_heads):
     rows = layer.rows
     r_i, r_o = (layer.bias_l0[block].view(num_heads, 64) for block in (rows.input_key, rows.output_key))
     modulus = r_i.unflatten(-1, (2, -1)).norm(dim=-2)
-    torch.testing.assert_close(modulus, torch.ones_like(modulus), rtol=0, atol=1e-12)
+    torch.testing.assert_close(modulus, torch.ones_like(modulus))
     assert torch.equal(r_o, F.conjugate(r_i))
     assert r_i.std() > 0.6  # phases all round the circle: the standard deviation of a cosine is 0.71
     others = torch.cat([layer.bias_l0[: rows.input_key.start], layer.bias_l0[rows.update]])
@@ -250,12 +254,12 @@ def test_conjugate_keys_make_the_layer_start_as_a_gated_sum(backend, num_copies)
         layer.weight_hh_l0.zero_()
         layer.weight_ih_l0[: layer.rows.update.start] = 0
     x = torch.randn(T, B, INPUT, dtype=torch.float64)
-    output, _ = layer(x)
+    output, limit = layer(x)[0], allowed(results, layer, x)
     u = F.bound(x @ layer.weight_ih_l0[layer.rows.update].T)
     total = torch.zeros(B, N, dtype=torch.float64)
     for t in range(T):
         total = 0.5 * total + 0.5 * u[t]
-        torch.testing.assert_close(output[t], 0.5 * F.bound(total), rtol=0, atol=1e-12)
+        assert_close([output[t]], [0.5 * F.bound(total)], limit)
 
 
 def test_reset_parameters_draws_weights_and_permutations():
@@ -319,13 +323,13 @@ def test_moving_to_another_type_keeps_permutations(backend):
     layer = AssociativeLSTM(INPUT, 16, num_copies=3, backend=backend)
     permutations = layer.permutations_l0.clone()
     x = torch.randn(T, B, INPUT)
-    single = layer(x)[0]
+    single, limit = layer(x)[0], allowed(results, layer, x)
     layer.to(torch.float64)
     assert layer.permutations_l0.dtype == torch.int64
     assert torch.equal(layer.permutations_l0, permutations)
     double = layer(x.double())[0]
     assert double.dtype == torch.float64
-    torch.testing.assert_close(double.float(), single)
+    assert_close([double], [single], limit)
     assert torch.equal(layer.float()(x)[0], single)
 
 

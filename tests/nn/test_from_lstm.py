@@ -7,6 +7,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 from associative_lstm import AssociativeLSTM, AssociativeLSTMCell
 from associative_lstm import functional as F
+from closeness import allowed, assert_close
 
 T, B, INPUT, WIDTH = 6, 3, 4, 5
 each_backend = pytest.mark.parametrize("backend", ["reference", "fused"])
@@ -22,6 +23,11 @@ def real_parts(tensor):
     """The real halves of the directions' outputs, side by side, and the imaginary halves."""
     pairs = tensor.unflatten(-1, (-1, 2, WIDTH))
     return pairs[..., 0, :].flatten(-2), pairs[..., 1, :]
+
+
+def results(lstm, *inputs):
+    output, (h_n, c_n) = lstm(*inputs)
+    return output, h_n, c_n
 
 
 @each_backend
@@ -43,13 +49,11 @@ def test_a_trained_lstm_goes_on_as_an_associative_lstm(backend, num_layers, bidi
     layer = convert(lstm, backend, num_copies)
     x = torch.randn(B, T, INPUT, dtype=torch.float64)
     output, (h_n, c_n) = layer(x)
-    expected, (h_lstm, c_lstm) = lstm(x)
+    limit = allowed(results, lstm, x)
     real, imaginary = real_parts(output)
-    torch.testing.assert_close(real, expected, rtol=0, atol=1e-12)
     assert imaginary.eq(0).all()
-    torch.testing.assert_close(real_parts(h_n)[0], h_lstm, rtol=0, atol=1e-12)
     for s in range(num_copies):
-        torch.testing.assert_close(c_n[:, :, s, :WIDTH], c_lstm, rtol=0, atol=1e-12)
+        assert_close([real, real_parts(h_n)[0], c_n[:, :, s, :WIDTH]], results(lstm, x), limit)
         assert c_n[:, :, s, WIDTH:].eq(0).all()
 
 
@@ -61,13 +65,12 @@ def test_states_and_packed_sequences_carry_over(backend):
     h, c = torch.randn(2, B, WIDTH, dtype=torch.float64), torch.randn(2, B, WIDTH, dtype=torch.float64)
     zeros = torch.zeros_like(h)
     state = torch.cat([h, zeros], -1), torch.cat([c, zeros], -1).unsqueeze(2).expand(-1, -1, 2, -1)
-    packed = pack_padded_sequence(
-        torch.randn(T, B, INPUT, dtype=torch.float64), torch.tensor([2, 6, 4]), enforce_sorted=False
-    )
+    x = torch.randn(T, B, INPUT, dtype=torch.float64)
+    packed = pack_padded_sequence(x, torch.tensor([2, 6, 4]), enforce_sorted=False)
     ours, (h_n, _) = layer(packed, state)
     theirs, (h_lstm, _) = lstm(packed, (h, c))
-    torch.testing.assert_close(ours.data[:, :WIDTH], theirs.data, rtol=0, atol=1e-12)
-    torch.testing.assert_close(h_n[..., :WIDTH], h_lstm, rtol=0, atol=1e-12)
+    limit = allowed(results, lstm, x, (h, c))
+    assert_close([ours.data[:, :WIDTH], h_n[..., :WIDTH]], [theirs.data, h_lstm], limit)
 
 
 @each_backend
@@ -76,22 +79,26 @@ def test_training_goes_on_from_the_same_gradients(backend):
     lstm = nn.LSTM(INPUT, WIDTH, dtype=torch.float64)
     layer = convert(lstm, backend)
     x = torch.randn(T, B, INPUT, dtype=torch.float64)
-    lstm(x)[0].square().sum().backward()
-    layer(x)[0].square().sum().backward()
+
+    def gradients(module, x):
+        module.zero_grad()
+        module(x)[0].square().sum().backward()
+        return [parameter.grad for parameter in module.parameters()]
+
+    limit = allowed(gradients, lstm, x)
+    gradients(lstm, x)
+    gradients(layer, x)
     rows = layer.rows
     real = slice(rows.update.start, rows.update.start + WIDTH)
     for gate, block in enumerate((rows.input, rows.forget, real, rows.output)):
         theirs = slice(gate * WIDTH, (gate + 1) * WIDTH)
-        for ours, torchs in [("weight_ih_l0", "weight_ih_l0"), ("bias_l0", "bias_ih_l0")]:
-            torch.testing.assert_close(
-                layer.get_parameter(ours).grad[block],
-                lstm.get_parameter(torchs).grad[theirs],
-                rtol=0,
-                atol=1e-12,
-            )
-        torch.testing.assert_close(
-            layer.weight_hh_l0.grad[block, :WIDTH], lstm.weight_hh_l0.grad[theirs], rtol=0, atol=1e-12
+        ours = (
+            layer.weight_ih_l0.grad[block],
+            layer.weight_hh_l0.grad[block, :WIDTH],
+            layer.bias_l0.grad[block],
         )
+        expected = (p.grad[theirs] for p in (lstm.weight_ih_l0, lstm.weight_hh_l0, lstm.bias_ih_l0))
+        assert_close(ours, expected, limit)
     assert layer.weight_ih_l0.grad.isfinite().all()
 
 
@@ -136,6 +143,6 @@ def test_with_input_keys_of_ones_the_cell_update_is_the_lstms(backend, num_copie
         g_f, g_i = (z[:, block].sigmoid().repeat(1, 2) for block in (rows.forget, rows.input))
         u = F.bound(z[:, rows.update])
         expected = g_f[:, None] * c + (g_i * u)[:, None]
-        assert torch.equal(cell(x[t], (h, c)).c, expected)  # not a bit differs
-        torch.testing.assert_close(cells[0, t], expected, rtol=0, atol=1e-12)
+        limit = allowed(lambda cell, *args: cell(*args), cell, x[t], (h, c))
+        assert_close([cell(x[t], (h, c)).c, cells[0, t]], [expected] * 2, limit)
         h, c = output[t], cells[0, t]

@@ -1,10 +1,13 @@
 """The layer in larger machinery: torch.compile, torch.export, autocast, threads, processes."""
 
 import io
+import multiprocessing
 import os
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,6 +17,8 @@ import torch
 from associative_lstm import AssociativeLSTM, AssociativeLSTMCell
 from associative_lstm.kernels import fused_unavailable
 from associative_lstm.kernels.compiler.threads import over_batch
+from closeness import allowed, assert_close
+from waiting import HANGS
 
 T, B, INPUT, N = 5, 3, 4, 8
 assert fused_unavailable() is None  # and the operator is registered
@@ -34,6 +39,10 @@ def gradients(call, layer, x):
     output, (h_n, c_n) = call(x)
     (output.square().sum() + h_n.sum() + c_n.sin().sum()).backward()
     return [output.detach(), x.grad, *(parameter.grad.clone() for parameter in layer.parameters())]
+
+
+def limit(layer, x):
+    return allowed(lambda layer, x: gradients(layer, layer, x), layer, x)
 
 
 @pytest.fixture
@@ -68,8 +77,7 @@ def test_compiled_gradients_are_the_same(backend, num_layers, steps):
     layer = make(backend, num_layers=num_layers, learn_initial_state=True)
     x = torch.randn(steps, B, INPUT)
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-    for ours, expected in zip(gradients(compiled, layer, x), gradients(layer, layer, x), strict=True):
-        torch.testing.assert_close(ours, expected)
+    assert_close(gradients(compiled, layer, x), gradients(layer, layer, x), limit(layer, x))
 
 
 @pytest.mark.usefixtures("compiler")
@@ -170,8 +178,7 @@ def test_autocast_around_the_compiled_layer():
         with torch.autocast("cpu", torch.bfloat16):
             return compiled(x)
 
-    for ours, expected in zip(gradients(in_autocast, layer, x), gradients(layer, layer, x), strict=True):
-        torch.testing.assert_close(ours, expected)
+    assert_close(gradients(in_autocast, layer, x), gradients(layer, layer, x), limit(layer, x))
 
 
 def test_autocast_of_the_cell():
@@ -210,7 +217,7 @@ def test_an_error_in_one_thread_is_raised_when_all_have_ended():
     def kernel(start, stop):
         if start == 0:
             raise IndexError("here")
-        threading.Event().wait(0.2)
+        time.sleep(0.2)  # if nobody waits for this slice, it ends too late
         ended.append(start)
 
     before = torch.get_num_threads()
@@ -241,25 +248,37 @@ def test_several_python_threads_at_once():
         torch.set_num_threads(before)
 
 
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_in_the_workers_of_a_loader(method):
+    script = Path(__file__).with_name("loader_workers.py")
+    done = subprocess.run(
+        [sys.executable, str(script), method], capture_output=True, text=True, timeout=HANGS, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "6\n"), done.stderr
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_after_a_fork():
-    """The threads of the parent do not exist in the child, which makes its own."""
+def test_after_a_fork_on_one_thread():
+    """With more, PyTorch's own products may wait for ever in the child for threads that are the parent's."""
     program = """
 import os, torch
 from associative_lstm import AssociativeLSTM
 torch.set_num_threads(2)
 layer, x = AssociativeLSTM(4, 8, backend="fused"), torch.randn(5, 4, 4)
-expected = layer(x)[0]
+layer(x)[0].sum().backward()
 child = os.fork()
+torch.set_num_threads(1)
+output = layer(x)[0]
+output.sum().backward()
 if child == 0:
-    same = torch.equal(layer(x)[0], expected)
-    layer(x)[0].sum().backward()
-    os._exit(0 if same and layer.weight_ih_l0.grad.isfinite().all() else 3)
+    torch.save(output, "child.pt")
+    os._exit(0 if layer.weight_ih_l0.grad.isfinite().all() else 3)
 _, status = os.waitpid(child, 0)
 assert os.waitstatus_to_exitcode(status) == 0
-assert torch.equal(layer(x)[0], expected)
+assert torch.equal(torch.load("child.pt"), output)
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, "-c", program], check=True, timeout=HANGS, cwd=folder)
 
 
 def test_data_parallel_processes_agree(tmp_path):
@@ -272,7 +291,7 @@ def test_data_parallel_processes_agree(tmp_path):
         )
         for rank in range(2)
     ]
-    assert [rank.wait(timeout=240) for rank in ranks] == [0, 0]
+    assert [rank.wait(timeout=HANGS) for rank in ranks] == [0, 0]
     first, second = (torch.load(tmp_path / f"rank{rank}.pt", weights_only=True) for rank in range(2))
     assert not torch.equal(first["permutations_before"], second["permutations_before"])
     assert not torch.equal(first["x"], second["x"])

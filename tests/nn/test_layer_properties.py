@@ -5,10 +5,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
-from torch.nn.utils.rnn import pack_padded_sequence, pack_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pack_sequence, pad_packed_sequence, pad_sequence
 
 from associative_lstm import AssociativeLSTM, AssociativeLSTMCell
 from associative_lstm.kernels.associative import reference
+from closeness import allowed, assert_close
 
 INPUT = 3
 each_backend = pytest.mark.parametrize("backend", ["reference", "fused"])
@@ -41,8 +42,10 @@ def state_of(layer, batch):
     return h_0, torch.randn(sequences, batch, layer.num_copies, layer.hidden_size, dtype=torch.float64)
 
 
-def same(ours, theirs):
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+def everything(layer, x, state=None):
+    """Output, final h and c, and the cells of every step."""
+    output, (h_n, c_n), cells = layer(x, state, return_cells=True)
+    return output, h_n, c_n, cells
 
 
 @each_backend
@@ -52,16 +55,13 @@ def test_a_sequence_can_be_split_anywhere(backend, drawn, T, B, data):
     layer = make(backend, **drawn)
     x, state = torch.randn(T, B, INPUT, dtype=torch.float64), state_of(layer, B)
     cuts = sorted(data.draw(st.sets(st.integers(1, T - 1), min_size=1)))
-    whole, whole_end, whole_cells = layer(x, state, return_cells=True)
+    whole, limit = everything(layer, x, state), allowed(everything, layer, x, state)
     pieces, piece_cells = [], []
     for piece in x.tensor_split(cuts):
         output, state, cells = layer(piece, state, return_cells=True)
         pieces.append(output)
         piece_cells.append(cells)
-    same(torch.cat(pieces), whole)
-    same(torch.cat(piece_cells, 1), whole_cells)
-    for part, whole_part in zip(state, whole_end, strict=True):
-        same(part, whole_part)
+    assert_close([torch.cat(pieces), *state, torch.cat(piece_cells, 1)], whole, limit)
 
 
 @each_backend
@@ -77,24 +77,29 @@ def test_padding_changes_nothing(backend, drawn, T, B, bidirectional, data):
     items = [torch.randn(length, INPUT, dtype=torch.float64) for length in lengths]
     state = state_of(layer, B) if data.draw(st.booleans()) else None
 
+    def one_by_one(layer, items, state):
+        """What the items give, padded with zeros, and the gradients."""
+        layer.zero_grad()
+        results = []
+        for b, item in enumerate(items):
+            own = everything(layer, item, None if state is None else (state[0][:, b], state[1][:, b]))
+            own[0].square().sum().add(own[1].sum() + own[2].sum()).backward()
+            results.append(own)
+        outputs, h_n, c_n, cells = zip(*results, strict=True)
+        cells = pad_sequence([own.transpose(0, 1) for own in cells]).permute(2, 0, 1, 3, 4)
+        gradients = [parameter.grad.clone() for parameter in layer.parameters()]
+        return [pad_sequence(outputs), torch.stack(h_n, 1), torch.stack(c_n, 1), cells, *gradients]
+
+    expected = one_by_one(layer, items, state)
+    layer.zero_grad()
     packed, (h_n, c_n), cells = layer(pack_sequence(items, enforce_sorted=ordered), state, return_cells=True)
     output, output_lengths = pad_packed_sequence(packed)
     assert output_lengths.tolist() == lengths
     (output.square().sum() + h_n.sum() + c_n.sum()).backward()
-    gradients = [parameter.grad.clone() for parameter in layer.parameters()]
-    layer.zero_grad()
-
-    for b, item in enumerate(items):
-        own_state = None if state is None else (state[0][:, b], state[1][:, b])
-        own, (own_h, own_c), own_cells = layer(item, own_state, return_cells=True)
-        same(output[: len(item), b], own)
-        same(h_n[:, b], own_h)
-        same(c_n[:, b], own_c)
-        same(cells[:, : len(item), b], own_cells)
-        assert cells[:, len(item) :, b].eq(0).all()
-        (own.square().sum() + own_h.sum() + own_c.sum()).backward()
-    for parameter, gradient in zip(layer.parameters(), gradients, strict=True):
-        torch.testing.assert_close(parameter.grad, gradient, rtol=1e-10, atol=1e-10)
+    gradients = [parameter.grad for parameter in layer.parameters()]
+    assert_close([output, h_n, c_n, cells, *gradients], expected, allowed(one_by_one, layer, items, state))
+    for b, length in enumerate(lengths):
+        assert cells[:, length:, b].eq(0).all()
 
 
 @each_backend
@@ -138,11 +143,10 @@ def test_permuting_the_batch_permutes_the_output(backend, drawn, T, B, bidirecti
     layer = make(backend, bidirectional=bidirectional, **drawn)
     x, (h_0, c_0) = torch.randn(T, B, INPUT, dtype=torch.float64), state_of(layer, B)
     order = torch.tensor(data.draw(st.permutations(range(B))))
-    output, (h_n, c_n) = layer(x, (h_0, c_0))
-    other, (other_h, other_c) = layer(x[:, order], (h_0[:, order], c_0[:, order]))
-    same(other, output[:, order])
-    same(other_h, h_n[:, order])
-    same(other_c, c_n[:, order])
+    output, h_n, c_n, cells = everything(layer, x, (h_0, c_0))
+    other = everything(layer, x[:, order], (h_0[:, order], c_0[:, order]))
+    expected = output[:, order], h_n[:, order], c_n[:, order], cells[:, :, order]
+    assert_close(other, expected, allowed(everything, layer, x, (h_0, c_0)))
 
 
 @each_backend
@@ -183,13 +187,15 @@ def test_both_directions_are_two_layers_one_of_them_flipped(backend):
         names = {name.replace("_l0", suffix): name for name in single.state_dict()}
         single.load_state_dict({own: both.state_dict()[theirs] for theirs, own in names.items()})
     x, (h_0, c_0) = torch.randn(5, 3, INPUT, dtype=torch.float64), state_of(both, 3)
-    output, (h_n, c_n), cells = both(x, (h_0, c_0), return_cells=True)
-    ahead, (h_ahead, c_ahead), cells_ahead = forward(x, (h_0[:1], c_0[:1]), return_cells=True)
-    back, (h_back, c_back), cells_back = backward(x.flip(0), (h_0[1:], c_0[1:]), return_cells=True)
-    same(output, torch.cat([ahead, back.flip(0)], -1))
-    same(h_n, torch.cat([h_ahead, h_back]))
-    same(c_n, torch.cat([c_ahead, c_back]))
-    same(cells, torch.cat([cells_ahead, cells_back.flip(1)]))
+    ahead, h_ahead, c_ahead, cells_ahead = everything(forward, x, (h_0[:1], c_0[:1]))
+    back, h_back, c_back, cells_back = everything(backward, x.flip(0), (h_0[1:], c_0[1:]))
+    expected = [
+        torch.cat([ahead, back.flip(0)], -1),
+        torch.cat([h_ahead, h_back]),
+        torch.cat([c_ahead, c_back]),
+        torch.cat([cells_ahead, cells_back.flip(1)]),
+    ]
+    assert_close(everything(both, x, (h_0, c_0)), expected, allowed(everything, both, x, (h_0, c_0)))
 
 
 @each_backend
@@ -226,9 +232,9 @@ def test_dropout_between_layers_in_training_only(backend):
     torch.manual_seed(1)
     assert torch.equal(layer(x)[0], output)
     assert not torch.equal(layer(x)[0], output)  # drawn anew at every call
-    everything = make(backend, hidden_size=6, num_layers=2, dropout=1.0)
-    without_input = everything(torch.zeros_like(x))[1]
-    assert torch.equal(everything(x)[1].h[1], without_input.h[1])
+    dropped = make(backend, hidden_size=6, num_layers=2, dropout=1.0)
+    without_input = dropped(torch.zeros_like(x))[1]
+    assert torch.equal(dropped(x)[1].h[1], without_input.h[1])
 
 
 @each_backend
@@ -244,8 +250,9 @@ def test_cells_of_every_step_end_in_the_final_state(backend, bidirectional):
     assert torch.equal(cells[ahead, -1], c_n[ahead])
     if bidirectional:
         assert torch.equal(cells[1::2, 0], c_n[1::2])
+    limit = allowed(everything, layer, x)
     for t in range(1, 6):
-        same(cells[0, t - 1], layer(x[:t])[1].c[0])
+        assert_close([cells[0, t - 1]], [layer(x[:t])[1].c[0]], limit)
 
 
 @each_backend
@@ -253,15 +260,12 @@ def test_cells_of_every_step_end_in_the_final_state(backend, bidirectional):
 def test_results_without_gradients_are_the_same(backend, learn_initial_state):
     layer = make(backend, hidden_size=18, num_layers=2, num_copies=2, learn_initial_state=learn_initial_state)
     x = torch.randn(9, 3, INPUT, dtype=torch.float64)
-    output, state, cells = layer(x, return_cells=True)
+    expected, limit = everything(layer, x), allowed(everything, layer, x)
     with torch.no_grad():
-        same(layer(x)[0], output)
-        bare, bare_state, bare_cells = layer(x, return_cells=True)
-    same(bare, output)
-    same(bare_cells, cells)
-    for a, b in zip(bare_state, state, strict=True):
-        same(a, b)
-        assert not a.requires_grad
+        assert_close([layer(x)[0]], expected[:1], limit)
+        bare = everything(layer, x)
+    assert_close(bare, expected, limit)
+    assert not any(result.requires_grad for result in bare)
 
 
 @each_backend

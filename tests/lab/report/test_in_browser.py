@@ -204,8 +204,10 @@ def test_arrow_keys_walk_along_a_curve(tab):
 
 
 def test_a_link_to_a_run_opens_what_hides_it(tab):
-    tab.run("location.hash = '#run:xml/lstm-128/lr0.003-seed2'")
-    tab.run("new Promise((done) => setTimeout(done, 50))")
+    tab.run(
+        "new Promise((done) => { addEventListener('hashchange', () => requestAnimationFrame(done), {once: true});"
+        "location.hash = '#run:xml/lstm-128/lr0.003-seed2'; })"
+    )
     row = "document.getElementById('run:xml/lstm-128/lr0.003-seed2')"
     assert tab.run(f"{row}.closest('details').open") is True
     top = tab.run(f"{row}.getBoundingClientRect().top")
