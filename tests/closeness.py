@@ -15,10 +15,9 @@ from torch import Tensor, nn
 
 ROUNDINGS = 64
 """A step rounds some hundred times, in its sums and its elementary functions, by up to half a unit each. With random
-signs they come to ten or so, and seldom to as many as this. Between two correct ways 1 is common, 20 was seen."""
+signs they come to ten or so. Between two correct ways of this project, 1 is common and 3 the most that was seen."""
 
-_STEP = 2.0**-26  # larger than a unit, and in float64, where it is not lost among the roundings themselves
-_DRAWS = 2
+_STEP = 2.0**-26  # in float64, where it is well above the roundings; what it changes is scaled down
 
 
 def allowed(run: Callable[..., Iterable[Tensor]], *arguments: Any) -> float:
@@ -28,13 +27,10 @@ def allowed(run: Callable[..., Iterable[Tensor]], *arguments: Any) -> float:
     reference loop. It is one number for all results: a gradient in which large numbers cancel has their errors.
     """
     unit = max(torch.finfo(tensor.dtype).eps for argument in arguments for tensor in _floats(argument))
+    generator = torch.Generator().manual_seed(0)
     results = list(run(*(_shaken(argument, None) for argument in arguments)))
-    change = 0.0
-    for seed in range(_DRAWS):
-        generator = torch.Generator().manual_seed(seed)
-        others = run(*(_shaken(argument, generator) for argument in arguments))
-        change = max(change, *map(_difference, others, results))
-    return ROUNDINGS * unit * (change / _STEP + max(map(_largest, results)))
+    others = list(run(*(_shaken(argument, generator) for argument in arguments)))
+    return ROUNDINGS * unit * (max(map(_difference, others, results)) / _STEP + max(map(_largest, results)))
 
 
 def assert_close(ours: Iterable[Any], expected: Iterable[Any], limit: float) -> None:

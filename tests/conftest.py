@@ -1,8 +1,13 @@
 """For all tests."""
 
+import os
 import signal
 
 from hypothesis import HealthCheck, settings
+
+# Before PyTorch is loaded: threads that wait leave their core to others. On a busy machine, where those they wait for
+# get no core meanwhile, a small sum takes ten times as long otherwise.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def pytest_configure():

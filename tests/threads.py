@@ -6,6 +6,20 @@ import torch
 THREADS = (2, 3, 5)
 
 
+def _copy(value):
+    """Arrays copied, also those in tuples."""
+    if isinstance(value, tuple):
+        return getattr(type(value), "_make", tuple)(map(_copy, value))
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _bytes(value):
+    """What stands in the arrays."""
+    if isinstance(value, tuple):
+        return [_bytes(part) for part in value]
+    return value.tobytes() if isinstance(value, np.ndarray) else None
+
+
 def with_any_number_of_threads(monkeypatch, module, name):
     """From now on, what ``module.name(kernel, batch, *args)`` computes must have the same bits whatever the threads.
 
@@ -21,40 +35,15 @@ def with_any_number_of_threads(monkeypatch, module, name):
             results = []
             for threads in THREADS:
                 torch.set_num_threads(threads)
-                own = _copied(args)
+                own = _copy(args)
                 run(kernel, batch, *own)
-                results.append(own)
+                results.append(_bytes(own))
             torch.set_num_threads(1)
             run(kernel, batch, *args)
         finally:
             torch.set_num_threads(before)
-        for own in results:
-            for ours, expected in zip(_arrays(own), _arrays(args), strict=True):
-                assert ours.tobytes() == expected.tobytes()
+        assert all(own == _bytes(args) for own in results)
         kernels.append(kernel)
 
     monkeypatch.setattr(module, name, on_copies)
     return kernels
-
-
-def _copied(value):
-    """The same arrays, or tuples of them, in other places."""
-    if isinstance(value, tuple):
-        parts = [_copied(part) for part in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-    return _like(value) if isinstance(value, np.ndarray) else value
-
-
-def _like(array):
-    """A copy at an address as good for vectors as the original's."""
-    copy = torch.empty(array.nbytes, dtype=torch.uint8).numpy().view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
-
-
-def _arrays(value):
-    if isinstance(value, np.ndarray):
-        yield value
-    elif isinstance(value, tuple):
-        for part in value:
-            yield from _arrays(part)

@@ -4,8 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from associative_lstm.kernels.ntm import fused as ntm_fused
-from associative_lstm.kernels.ntm import loops as ntm_loops
+from associative_lstm.kernels.ntm import fused, loops
 from associative_lstm.nn import NeuralTuringMachine, NTMState
 from closeness import allowed, assert_close
 from threads import with_any_number_of_threads
@@ -121,9 +120,9 @@ def test_fused_equals_reference(T, B, hidden_size, heads, memory_size, seed):
 
 def test_kernels_do_not_depend_on_the_number_of_threads(monkeypatch):
     net = make(5, 10, 2, (8, 6), backend="fused")
-    calls = with_any_number_of_threads(monkeypatch, ntm_fused, "over_batch")
+    calls = with_any_number_of_threads(monkeypatch, fused, "over_batch")
     run(net, torch.randn(8, 5, 5, dtype=torch.float64), draw_state(net, 5))
-    assert calls == [ntm_loops.forward, ntm_loops.backward]
+    assert calls == [loops.forward, loops.backward]
 
 
 def test_fused_without_gradients_gives_the_same_numbers():

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from associative_lstm.kernels.permutation import fused as permutation_fused
+from associative_lstm.kernels.permutation import fused
 from associative_lstm.kernels.permutation.fused import sequence as permuted_sums
 from associative_lstm.kernels.permutation.reference import powers
 from associative_lstm.nn import PermutationRNN
@@ -77,9 +77,9 @@ def test_fused_gradients_to_the_second_order():
 
 def test_the_kernel_does_not_depend_on_the_number_of_threads(monkeypatch):
     net = PermutationRNN(4, 9, backend="fused")
-    calls = with_any_number_of_threads(monkeypatch, permutation_fused, "over_batch")
+    calls = with_any_number_of_threads(monkeypatch, fused, "over_batch")
     net(torch.randn(6, 5, 4))[0].sum().backward()
-    assert calls == [permutation_fused._loop] * 2
+    assert calls == [fused._loop] * 2
 
 
 @BACKENDS

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from associative_lstm.kernels import unitary
 from associative_lstm.kernels.compiler.fourier import table, transform
-from associative_lstm.kernels.unitary import fused as unitary_fused
-from associative_lstm.kernels.unitary import loops as unitary_loops
+from associative_lstm.kernels.unitary import fused, loops
 from associative_lstm.kernels.unitary.reference import constant_parts, modrelu
 from associative_lstm.nn import MultiplicativeUnitaryRNN, UnitaryRNN
 from closeness import allowed, assert_close
@@ -174,9 +173,9 @@ def test_fused_kernel_equals_reference_loop(turning, T, B, half, seed):
 @BOTH
 def test_kernels_do_not_depend_on_the_number_of_threads(kind, monkeypatch):
     net = make(kind, 5, 30, backend="fused", dtype=torch.float32)
-    calls = with_any_number_of_threads(monkeypatch, unitary_fused, "over_batch")
+    calls = with_any_number_of_threads(monkeypatch, fused, "over_batch")
     gradients(net, torch.randn(8, 5, 5), torch.randn(5, 30), torch.randn(8, 5, 30))
-    assert calls == [unitary_loops.forward, unitary_loops.backward]
+    assert calls == [loops.forward, loops.backward]
 
 
 @BOTH

@@ -11,9 +11,12 @@ from associative_lstm.kernels.derivatives import wants_operator
 Described = Iterable[tuple[str, Tensor | None, tuple[int, ...]]]
 
 
-def operator(name: str, routine: Callable, empty: Callable) -> Any:
-    """The routine as an operator of PyTorch's; ``empty`` makes tensors like its results."""
-    made = torch.library.custom_op(f"associative_lstm::{name}", routine, mutates_args=())
+def operator(name: str, routine: Callable, empty: Callable, schema: str | None = None) -> Any:
+    """The routine as an operator of PyTorch's; ``empty`` makes tensors like its results.
+
+    The schema says what it takes and gives, if its signature does not.
+    """
+    made = torch.library.custom_op(f"associative_lstm::{name}", routine, mutates_args=(), schema=schema)
     made.register_fake(empty)
     return made
 

@@ -261,15 +261,12 @@ class AssociativeLSTM(AssociativeBase):
                 h_0, c_0 = (
                     self._initial_state(suffix, x.shape[1]) if state is None else (state[0][k], state[1][k])
                 )
+                names = ("weight_ih", "weight_hh", "bias", "permutations")
+                weight_ih, weight_hh, bias, permutations = (
+                    getattr(self, f"{name}{suffix}") for name in names
+                )
                 output, h, c, all_c = associative.sequence(
-                    x,
-                    h_0,
-                    c_0,
-                    getattr(self, f"weight_ih{suffix}"),
-                    getattr(self, f"weight_hh{suffix}"),
-                    getattr(self, f"bias{suffix}"),
-                    getattr(self, f"permutations{suffix}"),
-                    lengths,
+                    associative.Inputs(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths),
                     num_heads=self.num_heads,
                     activation=self.activation,
                     reverse=suffix.endswith("_reverse"),

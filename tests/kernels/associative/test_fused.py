@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from associative_lstm import AssociativeLSTM
 from associative_lstm.kernels.associative import fused as kernel
 from associative_lstm.kernels.associative import loops
-from associative_lstm.kernels.compiler import threads
+from associative_lstm.kernels.compiler import threads as splitting
 from closeness import allowed, assert_close
 from threads import with_any_number_of_threads
 
@@ -122,7 +122,7 @@ def test_backward_in_several_segments(steps, monkeypatch):
 def test_kernels_do_not_depend_on_the_number_of_threads(batch, shared, monkeypatch):
     torch.manual_seed(0)
     (_, fused), tensors = pair(9, batch, 5, 24, torch.float32, num_copies=3, num_heads=2, num_layers=2)
-    monkeypatch.setattr(threads, "SHARED_BYTES", 0 if shared else 2**62)
+    monkeypatch.setattr(splitting, "SHARED_BYTES", 0 if shared else 2**62)
     calls = with_any_number_of_threads(monkeypatch, kernel, "by_team")
     results_and_gradients(fused, tensors)
     assert calls == [loops.forward] * 2 + [loops.backward] * 2

@@ -3,28 +3,22 @@
 Both operators look at everything they are given, at every call.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
+from associative_lstm.kernels.associative.inputs import Inputs
 from associative_lstm.kernels.operators import Described, check_tensors
 
 
-def check_inputs(
-    x: Tensor,
-    h_0: Tensor,
-    c_0: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias: Tensor | None,
-    permutations: Tensor,
-    lengths: Tensor | None,
-    keep: int,
-) -> None:
+def check_inputs(inputs: Inputs, keep: int) -> None:
     """Refuse what a forward pass could not take."""
+    x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths = inputs
     if (x.dim(), h_0.dim(), c_0.dim(), weight_hh.dim()) != (3, 2, 3, 2):
         shapes = ", ".join(str(tuple(tensor.shape)) for tensor in (x, h_0, c_0, weight_hh))
         raise ValueError(f"x, h_0, c_0, weight_hh: expected 3, 2, 3 and 2 dimensions, got shapes {shapes}")
-    steps, batch, inputs = x.shape
+    steps, batch, width = x.shape
     _, copies, N = c_0.shape
     if x.dtype not in (torch.float32, torch.float64) or steps < 1 or batch < 1:
         raise ValueError(
@@ -41,7 +35,7 @@ def check_inputs(
         ("x", x, x.shape),
         ("h_0", h_0, (batch, heads * N)),
         ("c_0", c_0, (batch, copies, N)),
-        ("weight_ih", weight_ih, (rows, inputs)),
+        ("weight_ih", weight_ih, (rows, width)),
         ("weight_hh", weight_hh, (without_update if weight_hh.shape[0] < rows else rows, heads * N)),
         ("bias", bias, (rows,)),
     ]
@@ -55,18 +49,12 @@ def check_inputs(
 
 
 def check_saved(
-    x: Tensor,
-    h_0: Tensor,
-    c_0: Tensor,
-    weight_ih: Tensor,
+    inputs: Inputs,
     keep: int,
     output: Tensor,
     z: Tensor,
     cells: Tensor,
-    d_output: Tensor | None,
-    d_h_n: Tensor | None,
-    d_c_n: Tensor | None,
-    d_cells: Tensor | None,
+    above: Sequence[Tensor | None],
     needed: list[bool],
 ) -> None:
     """Refuse what a backward pass could not take, beyond the inputs."""
@@ -74,19 +62,19 @@ def check_saved(
         raise ValueError(f"keep: expected at least 1 for a backward pass, got {keep}")
     if len(needed) != 6:
         raise ValueError(f"needed: expected 6 truth values, got {len(needed)}")
-    steps, batch, _ = x.shape
-    of_output, of_h, of_c = (steps, batch, h_0.shape[1]), tuple(h_0.shape), tuple(c_0.shape)
+    steps, batch, _ = inputs.x.shape
+    of_h, of_c = tuple(inputs.h_0.shape), tuple(inputs.c_0.shape)
+    of_output = (steps, *of_h)
     of_cells = ((steps + keep - 1) // keep, *of_c)
     expected: Described = [
         ("output", output, of_output),
-        ("z", z, (steps if keep == 1 else 0, batch, weight_ih.shape[0])),
+        ("z", z, (steps if keep == 1 else 0, batch, inputs.weight_ih.shape[0])),
         ("cells", cells, of_cells),
-        ("d_output", d_output, of_output),
-        ("d_h_n", d_h_n, of_h),
-        ("d_c_n", d_c_n, of_c),
-        ("d_cells", d_cells, of_cells),
+        *zip(
+            ("d_output", "d_h_n", "d_c_n", "d_cells"), above, (of_output, of_h, of_c, of_cells), strict=True
+        ),
     ]
-    check_tensors(expected, x.dtype)
+    check_tensors(expected, inputs.x.dtype)
 
 
 def check_devices(x: Tensor, *others: object) -> None:

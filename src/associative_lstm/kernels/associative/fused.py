@@ -13,6 +13,7 @@ from torch.nn.functional import linear
 
 from associative_lstm.kernels.associative import loops, reference
 from associative_lstm.kernels.associative.checks import check_devices, check_inputs, check_saved
+from associative_lstm.kernels.associative.inputs import Inputs
 from associative_lstm.kernels.compiler.matmul import pack
 from associative_lstm.kernels.compiler.runtime import announce_compilation
 from associative_lstm.kernels.compiler.threads import by_team
@@ -23,28 +24,25 @@ from associative_lstm.kernels.operators import differentiable, needs_gradient, o
 # few enough to stay in the cache and to add little to a step's memory.
 SEGMENT_BYTES = 2**20
 
-Numbers = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+_INPUTS = (
+    "Tensor x, Tensor h_0, Tensor c_0, Tensor weight_ih, Tensor weight_hh, Tensor? bias, Tensor permutations, "
+    "Tensor? lengths, bool smooth, bool reverse, SymInt keep"
+)
+_SAVED = (
+    "Tensor output, Tensor z, Tensor cells, "
+    "Tensor? d_output, Tensor? d_h_n, Tensor? d_c_n, Tensor? d_cells, bool[] needed"
+)
 
 
-def _sequence(
-    x: Tensor,
-    h_0: Tensor,
-    c_0: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias: Tensor | None,
-    permutations: Tensor,
-    lengths: Tensor | None,
-    smooth: bool,
-    reverse: bool,
-    keep: int,
-) -> Numbers:
+def _sequence(*arguments):
     """output, h_n, c_n, and what is kept for the backward pass: z and cells.
 
     keep = 1 keeps z and the cells after every step; keep = k > 1 the cells before every k-th step; keep = 0 nothing.
     """
-    check_inputs(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, keep)
-    x, h, c = x.contiguous(), _copy(h_0), _copy(c_0)
+    *tensors, smooth, reverse, keep = arguments
+    check_inputs(Inputs(*tensors), keep)
+    x, h, c, weight_ih, weight_hh, bias, permutations, lengths = tensors
+    x, h, c = x.contiguous(), _copy(h), _copy(c)
     steps, batch, _ = x.shape
     output = x.new_empty(steps, batch, h.shape[1])
     cells = x.new_empty(_kept(steps, keep), *c.shape)
@@ -62,9 +60,9 @@ def _sequence(
     return output, h, c, z, cells
 
 
-def _empty(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, smooth, reverse, keep):
-    check_devices(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths)
-    steps, batch, _ = x.shape
+def _empty(x, h_0, c_0, weight_ih, *rest):
+    check_devices(x, h_0, c_0, weight_ih, *rest)
+    (steps, batch, _), keep = x.shape, rest[-1]
     return (
         x.new_empty(steps, batch, h_0.shape[1]),
         h_0.new_empty(h_0.shape),
@@ -74,34 +72,15 @@ def _empty(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, smoot
     )
 
 
-def _sequence_backward(
-    x: Tensor,
-    h_0: Tensor,
-    c_0: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias: Tensor | None,
-    permutations: Tensor,
-    lengths: Tensor | None,
-    smooth: bool,
-    reverse: bool,
-    keep: int,
-    output: Tensor,
-    z: Tensor,
-    cells: Tensor,
-    d_output: Tensor | None,
-    d_h_n: Tensor | None,
-    d_c_n: Tensor | None,
-    d_cells: Tensor | None,
-    needed: list[bool],
-) -> list[Tensor]:
+def _sequence_backward(*arguments):
     """The gradients of x, h_0, c_0, weight_ih, weight_hh and bias; an empty tensor for one that is not needed.
 
     d_cells counts if the cells of every step were kept. A result of keep > 1 is there for this routine only.
     Nothing is checked here: autograd gives back what `_sequence` has checked, and gradients of the same shapes.
     """
-    x, h_0, c_0 = x.contiguous(), h_0.contiguous(), c_0.contiguous()
-    z, cells = z.contiguous(), cells.contiguous()
+    x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, smooth, reverse, keep, *saved = arguments
+    output, z, cells, d_output, d_h_n, d_c_n, d_cells, needed = saved
+    x, h_0, c_0, z, cells = (tensor.contiguous() for tensor in (x, h_0, c_0, z, cells))
     steps, batch, _ = x.shape
     whole, product = _whole(x, permutations, lengths, smooth, reverse), _product(x, weight_hh)
     segment = min(steps, _segment(x, weight_ih, keep))
@@ -116,10 +95,8 @@ def _sequence_backward(
             times = _times(first, last, steps, reverse)
             if keep > 1:  # compute the segment once more, from the state before it
                 before = cells[first // keep]
-                segment_z, segment_cells = (
-                    _linear(x[times], weight_ih, bias),
-                    x.new_empty(last - first, *c_0.shape),
-                )
+                segment_z = _linear(x[times], weight_ih, bias)
+                segment_cells = x.new_empty(last - first, *c_0.shape)
                 kept = segment_z, x.new_empty(last - first, *h_0.shape), segment_cells
                 state = _copy(_before(times, output, h_0, lengths, reverse)), _copy(before)
                 _forward(whole, first, _product(x, weight_hh.T), state, kept)
@@ -188,11 +165,11 @@ class _WeightGradients:
         return self.dx, self.d_ih, self.d_hh, self.d_bias
 
 
-@functools.wraps(_sequence_backward)
 def _checked_backward(*arguments):
-    x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, _, _, keep, *saved = arguments
-    check_inputs(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, keep)
-    check_saved(x, h_0, c_0, weight_ih, keep, *saved)
+    inputs, keep = Inputs(*arguments[:8]), arguments[10]
+    output, z, cells, *above, needed = arguments[11:]
+    check_inputs(inputs, keep)
+    check_saved(inputs, keep, output, z, cells, above, needed)
     return _sequence_backward(*arguments)
 
 
@@ -234,43 +211,34 @@ def _reference(permutations, lengths, smooth, reverse, keep):
 
     def sequence(x, h_0, c_0, weight_ih, weight_hh, bias):
         heads, activation = h_0.shape[-1] // c_0.shape[-1], "tanh" if smooth else "bound"
-        return reference.sequence(
-            x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, heads, activation, reverse
-        )
+        inputs = Inputs(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths)
+        return reference.sequence(inputs, heads, activation, reverse)
 
     return sequence
 
 
-_sequence_op = operator("sequence", _sequence, _empty)
-_sequence_backward_op = operator("sequence_backward", _checked_backward, _empty_gradients)
+_sequence_op = operator(
+    "sequence", _sequence, _empty, f"({_INPUTS}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
+)
+_sequence_backward_op = operator(
+    "sequence_backward", _checked_backward, _empty_gradients, f"({_INPUTS}, {_SAVED}) -> Tensor[]"
+)
 _run = differentiable(
     _sequence_op, _sequence, _save, _differentiate, (_sequence_backward_op, _sequence_backward)
 )
 
 
 def sequence(
-    x: Tensor,
-    h_0: Tensor,
-    c_0: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias: Tensor | None,
-    permutations: Tensor,
-    lengths: Tensor | None,
-    num_heads: int,
-    activation: str,
-    reverse: bool,
-    keep_states_every: int,
-    return_cells: bool,
+    inputs: Inputs, num_heads: int, activation: str, reverse: bool, keep_states_every: int, return_cells: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """What `reference.sequence` computes. Without gradients nothing is kept for a backward pass."""
-    keep = keep_states_every if needs_gradient(x, h_0, c_0, weight_ih, weight_hh, bias) else 0
+    keep = keep_states_every if needs_gradient(*inputs[:6]) else 0
     if return_cells:
         keep = 1
-    if h_0.shape[-1] != num_heads * c_0.shape[-1]:
-        raise ValueError(f"h_0: expected a width of {num_heads * c_0.shape[-1]}, got {h_0.shape[-1]}")
-    tensors = (x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths)
-    output, h_n, c_n, _, cells = _run(keep, *tensors, activation == "tanh", reverse, keep)
+    width = num_heads * inputs.c_0.shape[-1]
+    if inputs.h_0.shape[-1] != width:
+        raise ValueError(f"h_0: expected a width of {width}, got {inputs.h_0.shape[-1]}")
+    output, h_n, c_n, _, cells = _run(keep, *inputs, activation == "tanh", reverse, keep)
     return output, h_n, c_n, cells if return_cells else None
 
 

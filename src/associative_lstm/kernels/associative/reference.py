@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from associative_lstm import functional as F
+from associative_lstm.kernels.associative.inputs import Inputs
 from associative_lstm.kernels.associative.rows import Rows
 
 ACTIVATIONS = {"bound": F.bound, "tanh": F.bound_tanh}
@@ -53,27 +54,15 @@ def recurrent(h: Tensor, weight_hh: Tensor, rows: int) -> Tensor:
 
 
 def sequence(
-    x: Tensor,
-    h_0: Tensor,
-    c_0: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias: Tensor | None,
-    permutations: Tensor,
-    lengths: Tensor | None,
-    num_heads: int,
-    activation: str,
-    reverse: bool,
+    inputs: Inputs, num_heads: int, activation: str, reverse: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """One layer in one direction over a whole sequence.
 
-    Item b is read for its ``lengths[b]`` first steps (all T if ``lengths`` is None), from the last of them to the
-    first if ``reverse``; outputs and cells beyond are zero.
+    An item is read from the last of its steps to the first if ``reverse``; outputs and cells beyond are zero.
 
-    Shapes: x ``(T, B, input)``, h_0 ``(B, heads * N)``, c_0 ``(B, copies, N)``; returns output
-    ``(T, B, heads * N)``, h_n and c_n like h_0 and c_0, and all cells ``(T, B, copies, N)``.
+    Returns output ``(T, B, heads * N)``, h_n and c_n like h_0 and c_0, and all cells ``(T, B, copies, N)``.
     """
-    h, c = h_0, c_0
+    x, h, c, weight_ih, weight_hh, bias, permutations, lengths = inputs
     lengths = None if lengths is None else lengths.to(x.device)  # those of a pack are on the CPU always
     z_x = torch.nn.functional.linear(x, weight_ih, bias)
     outputs, cells = [], []
