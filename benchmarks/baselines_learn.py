@@ -13,11 +13,11 @@ from pathlib import Path
 
 import torch
 
-from associative_lstm.lab.config import complete
-from associative_lstm.lab.cost import cost_of
-from associative_lstm.lab.evaluation import load_trained
-from associative_lstm.lab.grid import Job, make_run
-from associative_lstm.lab.runlog import read_config, read_log
+from associative_lstm.lab.run.config import complete
+from associative_lstm.lab.run.cost import cost_of
+from associative_lstm.lab.run.evaluation import load_trained
+from associative_lstm.lab.run.folder import read_config, read_log
+from associative_lstm.lab.sweep.jobs import Job, make_run
 
 RUNS_FOLDER = Path("runs/baselines")
 RESULTS = Path(__file__).parent.parent / "results" / "baselines"

@@ -20,14 +20,14 @@ from typing import Any
 
 import torch
 
-from associative_lstm.lab import cluster
-from associative_lstm.lab.config import PRESETS, complete
 from associative_lstm.lab.experiments.learning.curves import Curve
 from associative_lstm.lab.experiments.learning.figures import FIGURES
-from associative_lstm.lab.grid import Job, local, run_grid
-from associative_lstm.lab.runlog import read_log, versions
+from associative_lstm.lab.run.config import PRESETS, complete
+from associative_lstm.lab.run.folder import read_log, versions
+from associative_lstm.lab.run.step import Trainer, make_fabric
+from associative_lstm.lab.sweep import cluster
+from associative_lstm.lab.sweep.jobs import Job, local, run_grid
 from associative_lstm.lab.tasks import Wikipedia
-from associative_lstm.lab.trainer import Trainer, make_fabric
 
 OUT = Path(__file__).parent.parent / "results" / "scaling"
 SEEDS, MACHINES = 10, 100

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from associative_lstm.lab.experiments.learning.curves import curve
-from associative_lstm.lab.grid import DIVERGED
+from associative_lstm.lab.sweep.jobs import DIVERGED
 
 VERSIONS = {"python": "3.11.7", "torch": "2.13.0", "associative-lstm": None}
 

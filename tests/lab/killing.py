@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 
 from associative_lstm.lab import files
-from associative_lstm.lab.config import complete
-from associative_lstm.lab.grid import Job, is_finished
-from associative_lstm.lab.runlog import RunLog
-from associative_lstm.lab.training import resume, train
+from associative_lstm.lab.run.config import complete
+from associative_lstm.lab.run.folder import RunLog
+from associative_lstm.lab.run.loop import resume, train
+from associative_lstm.lab.sweep.jobs import Job, is_finished
 
 
 def kill_me(*_):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import torch
 
-from associative_lstm.lab.config import complete
-from associative_lstm.lab.trainer import Trainer, make_fabric
-from associative_lstm.lab.training import resume, train
+from associative_lstm.lab.run.config import complete
+from associative_lstm.lab.run.loop import resume, train
+from associative_lstm.lab.run.step import Trainer, make_fabric
 
 SETTINGS = {"model": "lstm", "hidden_size": 8, "batch_size": 4, "log_every": 5, "checkpoint_every": 6}
 

@@ -13,11 +13,11 @@ import torch
 from rich.console import Console
 
 from associative_lstm.lab import cli
-from associative_lstm.lab.checkpoint import find_checkpoints
 from associative_lstm.lab.commands import common
-from associative_lstm.lab.model import SequenceModel
+from associative_lstm.lab.run.checkpoint import find_checkpoints
+from associative_lstm.lab.run.loop import WEIGHTS, Progress, resume
+from associative_lstm.lab.run.model import SequenceModel
 from associative_lstm.lab.tasks import TASKS
-from associative_lstm.lab.training import WEIGHTS, Progress, resume
 from waiting import HANGS, wait_for_lines
 
 TINY = ["--model", "lstm", "--hidden-size", "8", "--window", "20", "--steps", "20", "--log-every", "5"]

@@ -12,14 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from associative_lstm.lab import cli, cluster
-from associative_lstm.lab.checkpoint import find_checkpoints, load_checkpoint, step_of
-from associative_lstm.lab.cluster import Changes, apply, changes_since, train_elsewhere
-from associative_lstm.lab.config import complete
+from associative_lstm.lab import cli
 from associative_lstm.lab.files import RunError
-from associative_lstm.lab.grid import DIVERGED, Job, is_finished, local, run_grid
-from associative_lstm.lab.runlog import hold
-from associative_lstm.lab.training import train
+from associative_lstm.lab.run.checkpoint import find_checkpoints, load_checkpoint, step_of
+from associative_lstm.lab.run.config import complete
+from associative_lstm.lab.run.folder import hold
+from associative_lstm.lab.run.loop import train
+from associative_lstm.lab.sweep import cluster
+from associative_lstm.lab.sweep.cluster import Changes, apply, changes_since, train_elsewhere
+from associative_lstm.lab.sweep.jobs import DIVERGED, Job, is_finished, local, run_grid
 
 TINY = {"task": "assignment", "model": "lstm", "hidden_size": 8, "window": 20, "log_every": 10}
 SETTINGS = TINY | {"checkpoint_every": 100, "steps": 500}

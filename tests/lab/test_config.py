@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from associative_lstm.lab.config import Config, complete, read_toml
 from associative_lstm.lab.networks import NETWORKS
+from associative_lstm.lab.run.config import Config, complete, read_toml
 from associative_lstm.lab.tasks import TASKS
 
 

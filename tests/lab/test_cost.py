@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from associative_lstm.lab.cost import cost_in_all, cost_of
+from associative_lstm.lab.run.cost import cost_in_all, cost_of
 from associative_lstm.lab.tasks import make_task
 
 

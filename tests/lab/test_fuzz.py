@@ -13,15 +13,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from associative_lstm.lab import cli
-from associative_lstm.lab.checkpoint import (
+from associative_lstm.lab.run.checkpoint import (
     DamagedCheckpoint,
     find_checkpoints,
     load_checkpoint,
     save_checkpoint,
 )
-from associative_lstm.lab.config import Config, complete, read_toml, tomllib
+from associative_lstm.lab.run.config import Config, complete, read_toml, tomllib
+from associative_lstm.lab.run.loop import train
 from associative_lstm.lab.tasks import corpus
-from associative_lstm.lab.training import train
 from torture.hostile import hostile_files, leaves, replaced, with_digest
 
 FUZZ = {

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from associative_lstm.lab.config import complete
 from associative_lstm.lab.files import RunError
-from associative_lstm.lab.grid import DIVERGED, Job, is_finished, local, make_run, run_grid
-from associative_lstm.lab.runlog import hold, last_step, read_config
-from associative_lstm.lab.training import WEIGHTS
+from associative_lstm.lab.run.config import complete
+from associative_lstm.lab.run.folder import hold, last_step, read_config
+from associative_lstm.lab.run.loop import WEIGHTS
+from associative_lstm.lab.sweep.jobs import DIVERGED, Job, is_finished, local, make_run, run_grid
 from waiting import HANGS, wait_for_lines
 
 TINY = {
@@ -152,8 +152,8 @@ def test_progress_ends_with_everything_done(tmp_path):
 GRID = """
 import json, sys
 from pathlib import Path
-from associative_lstm.lab.config import complete
-from associative_lstm.lab.grid import Job, local, run_grid
+from associative_lstm.lab.run.config import complete
+from associative_lstm.lab.sweep.jobs import Job, local, run_grid
 values, folders = json.loads(sys.argv[1])
 jobs = [Job(complete(values | {"seed": seed}), Path(folder)) for seed, folder in enumerate(folders)]
 print(run_grid(jobs, local(int(sys.argv[2]))))

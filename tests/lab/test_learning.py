@@ -10,7 +10,6 @@ import pytest
 
 import made_runs
 from associative_lstm.lab.cli import main
-from associative_lstm.lab.config import task_of
 from associative_lstm.lab.experiments.claims import read_claims
 from associative_lstm.lab.experiments.learning import measures
 from associative_lstm.lab.experiments.learning import runs as runs_module
@@ -35,8 +34,9 @@ from associative_lstm.lab.experiments.learning.runs import (
     seed_jobs,
     sweep_jobs,
 )
-from associative_lstm.lab.grid import DIVERGED, local
-from associative_lstm.lab.model import build_model, count_parameters
+from associative_lstm.lab.run.config import task_of
+from associative_lstm.lab.run.model import build_model, count_parameters
+from associative_lstm.lab.sweep.jobs import DIVERGED, local
 
 IN_ALL = {figure.name: figure for figure in FIGURES if figure.in_all}
 CLAIMS = {claim.key: claim for figure in IN_ALL.values() for claim in figure.claims}

@@ -10,15 +10,15 @@ import pytest
 import torch
 from PIL import Image
 
-from associative_lstm.lab import capacity, cli
+from associative_lstm.lab import cli
 from associative_lstm.lab.bench import speed
 from associative_lstm.lab.bench.timing import Timing
-from associative_lstm.lab.config import PRESETS, complete
 from associative_lstm.lab.experiments import tables
 from associative_lstm.lab.experiments.claims import judge, read_claims, write_claims
-from associative_lstm.lab.experiments.memory import fig1, fig2, properties
+from associative_lstm.lab.experiments.memory import capacity, fig1, fig2, properties
 from associative_lstm.lab.experiments.memory.bindings import BINDINGS, retrieve
 from associative_lstm.lab.experiments.registry import EXPERIMENTS
+from associative_lstm.lab.run.config import PRESETS, complete
 from associative_lstm.memory import expected_error
 
 

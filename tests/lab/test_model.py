@@ -3,9 +3,15 @@
 import pytest
 import torch
 
-from associative_lstm.lab.config import PRESETS, complete, task_of
-from associative_lstm.lab.model import build_model, clone_like, count_parameters, detach_state, flatten_state
 from associative_lstm.lab.networks import NETWORKS
+from associative_lstm.lab.run.config import PRESETS, complete, task_of
+from associative_lstm.lab.run.model import (
+    build_model,
+    clone_like,
+    count_parameters,
+    detach_state,
+    flatten_state,
+)
 from associative_lstm.nn import LSTM
 
 

@@ -8,12 +8,12 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from associative_lstm.lab import cli
-from associative_lstm.lab.capacity import plan
-from associative_lstm.lab.config import complete
-from associative_lstm.lab.model import build_model
-from associative_lstm.lab.packed import read_bytes
+from associative_lstm.lab.experiments.memory.capacity import plan
+from associative_lstm.lab.run.config import complete
+from associative_lstm.lab.run.loop import train
+from associative_lstm.lab.run.model import build_model
+from associative_lstm.lab.run.packed import read_bytes
 from associative_lstm.lab.tasks import make_task
-from associative_lstm.lab.training import train
 
 TINY = {"task": "xml", "model": "lstm", "hidden_size": 8, "window": 20, "log_every": 1, "steps": 1}
 

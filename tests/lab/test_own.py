@@ -5,9 +5,9 @@ import json
 import pytest
 
 from associative_lstm.lab import cli, own
-from associative_lstm.lab.config import complete
 from associative_lstm.lab.networks import NETWORKS, register
-from associative_lstm.lab.runlog import read_log
+from associative_lstm.lab.run.config import complete
+from associative_lstm.lab.run.folder import read_log
 from associative_lstm.lab.tasks import TASKS
 
 MINE = """
@@ -117,6 +117,10 @@ def test_a_run_alone_makes_nobody_run_a_file(mine, tmp_path, capsys):
         ("\n1 / 0\n", ", line 2: ZeroDivisionError: division by zero"),
         ("raise SystemExit\n", ", line 1: SystemExit"),
         ("import nothing_of_that_name\n", ", line 1: ModuleNotFoundError: No module named"),
+        ("open('/nowhere/else')", ", line 1: FileNotFoundError: "),
+        (MINE + "\nregister(type('A', (OnlineTask,), {'name': 'a'}))", ": task 'a' has no description"),
+        (MINE.replace("chance = ", "chances = "), ": task 'echo' has no chance"),
+        (MINE.replace("def marks", "def mark"), ": task 'echo' has no marks"),
         ("x = 1\n", " registers no task and no network"),
         (
             MINE + "\nregister(type('A', (OnlineTask,), {'name': 'xml'}))",

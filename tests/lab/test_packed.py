@@ -7,15 +7,16 @@ import shutil
 
 import pytest
 
-from associative_lstm.lab import cli, packed
-from associative_lstm.lab.config import complete
+from associative_lstm.lab import cli
 from associative_lstm.lab.experiments.learning.curves import curve
 from associative_lstm.lab.experiments.learning.runs import Logs, read_curve
 from associative_lstm.lab.experiments.learning.wikipedia import figure_10
 from associative_lstm.lab.files import RunError
-from associative_lstm.lab.grid import Job, is_finished, local, run_grid
 from associative_lstm.lab.report.runs import Runs
-from associative_lstm.lab.runlog import last_step, read_config, read_log, read_tests
+from associative_lstm.lab.run import packed
+from associative_lstm.lab.run.config import complete
+from associative_lstm.lab.run.folder import last_step, read_config, read_log, read_tests
+from associative_lstm.lab.sweep.jobs import Job, is_finished, local, run_grid
 from made_runs import sweep_run, write_lines, write_run
 
 CONFIG = b'task = "xml"\n'

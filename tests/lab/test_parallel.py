@@ -13,12 +13,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-import associative_lstm.lab.runlog
-from associative_lstm.lab import cli, training
-from associative_lstm.lab.checkpoint import find_checkpoints, load_checkpoint
+import associative_lstm.lab.run.folder
+from associative_lstm.lab import cli
 from associative_lstm.lab.files import RunError
-from associative_lstm.lab.runlog import read_tests
-from associative_lstm.lab.training import resume
+from associative_lstm.lab.run import loop
+from associative_lstm.lab.run.checkpoint import find_checkpoints, load_checkpoint
+from associative_lstm.lab.run.folder import read_tests
+from associative_lstm.lab.run.loop import resume
 from waiting import HANGS, wait_for_lines
 
 LAUNCHER = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
@@ -49,7 +50,7 @@ def test_the_gradients_are_those_of_the_whole_batch(folders, task):
 
 
 def test_the_curve_is_that_of_one_process(folders):
-    one, two = (associative_lstm.lab.runlog.read_log(folder / "whole") for folder in folders)
+    one, two = (associative_lstm.lab.run.folder.read_log(folder / "whole") for folder in folders)
     assert [line["step"] for line in one] == [line["step"] for line in two] == [5, 10, 12]
     for left, right in zip(one, two, strict=True):
         assert left["cost"] == pytest.approx(right["cost"], rel=1e-4)
@@ -120,7 +121,7 @@ def test_another_number_of_processes_is_refused(folders, processes):
         assert done.returncode == 1
         sentence = "alstm: the run was made by 1 processes and cannot be continued by 2"
         assert sentence in done.stderr
-    assert associative_lstm.lab.runlog.read_config(folder).steps == 12
+    assert associative_lstm.lab.run.folder.read_config(folder).steps == 12
     assert (folder / "log.jsonl").read_bytes() == before
 
 
@@ -163,7 +164,7 @@ def test_ctrl_c_stops_both_processes_after_the_same_step(tmp_path, number):
 
 def test_only_the_first_process_needs_the_folder(monkeypatch):
     resumed = []
-    monkeypatch.setattr(training, "resume", lambda folder, steps, **_: resumed.append((str(folder), steps)))
+    monkeypatch.setattr(loop, "resume", lambda folder, steps, **_: resumed.append((str(folder), steps)))
     monkeypatch.setenv("RANK", "1")
     assert cli.main(["resume", "on-another-machine", "--steps", "20"]) == 0
     assert resumed == [("on-another-machine", 20)]
@@ -188,4 +189,4 @@ def test_who_stops_several_processes_is_told_how_to_start_as_many(monkeypatch):
         (6, "torchrun --nnodes 3 --nproc-per-node 2 -m associative_lstm.lab.cli"),
     ):
         trainer = SimpleNamespace(fabric=SimpleNamespace(world_size=processes))
-        assert training._command(trainer) == command
+        assert loop._command(trainer) == command

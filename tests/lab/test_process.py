@@ -9,7 +9,7 @@ import pytest
 
 from associative_lstm.lab import cli
 from associative_lstm.lab.commands import inspect
-from associative_lstm.lab.runlog import read_log
+from associative_lstm.lab.run.folder import read_log
 
 TINY = ["--model", "lstm", "--hidden-size", "8", "--window", "20", "--steps", "30", "--log-every", "5"]
 MINUTES = 600  # catches a hang, measures nothing
@@ -158,7 +158,7 @@ def test_the_end_of_a_file_is_no_interruption(monkeypatch, capsys):
         raise EOFError("Ran out of input")
 
     monkeypatch.delenv("ALSTM_DEBUG", raising=False)
-    monkeypatch.setattr("associative_lstm.lab.runlog.versions", cut_short)
+    monkeypatch.setattr("associative_lstm.lab.run.folder.versions", cut_short)
     assert cli.main(["info"]) == cli.UNEXPECTED
     error = capsys.readouterr().err
     assert "EOFError: Ran out of input" in error

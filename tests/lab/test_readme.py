@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 from associative_lstm.lab import cli, own
-from associative_lstm.lab.runlog import read_log
+from associative_lstm.lab.run.folder import read_log
 
 README = Path(__file__).parents[2] / "README.md"
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from associative_lstm.lab.checkpoint import find_checkpoints, load_checkpoint
-from associative_lstm.lab.config import complete
 from associative_lstm.lab.files import RunError
-from associative_lstm.lab.runlog import read_log
-from associative_lstm.lab.training import resume, train
+from associative_lstm.lab.run.checkpoint import find_checkpoints, load_checkpoint
+from associative_lstm.lab.run.config import complete
+from associative_lstm.lab.run.folder import read_log
+from associative_lstm.lab.run.loop import resume, train
 from waiting import HANGS, wait_for_lines
 
 SETTINGS = {

@@ -6,11 +6,11 @@ import shutil
 import pytest
 
 from associative_lstm.lab import cli
-from associative_lstm.lab.checkpoint import find_checkpoints
-from associative_lstm.lab.config import complete
 from associative_lstm.lab.files import RunError
-from associative_lstm.lab.grid import Job, make_run
-from associative_lstm.lab.training import resume, train
+from associative_lstm.lab.run.checkpoint import find_checkpoints
+from associative_lstm.lab.run.config import complete
+from associative_lstm.lab.run.loop import resume, train
+from associative_lstm.lab.sweep.jobs import Job, make_run
 
 SETTINGS = {
     "task": "assignment",

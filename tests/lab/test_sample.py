@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from associative_lstm.lab import cli
-from associative_lstm.lab.config import complete
-from associative_lstm.lab.evaluation import load_trained, write_text
-from associative_lstm.lab.training import train
+from associative_lstm.lab.run.config import complete
+from associative_lstm.lab.run.evaluation import load_trained, write_text
+from associative_lstm.lab.run.loop import train
 from associative_lstm.lab.words import printable
 
 TINY = {"model": "lstm", "hidden_size": 8, "window": 20, "log_every": 5, "steps": 10}

@@ -13,10 +13,10 @@ import time
 
 import pytest
 
-from associative_lstm.lab.checkpoint import find_checkpoints, step_of
 from associative_lstm.lab.files import RunError
-from associative_lstm.lab.runlog import hold, last_step
-from associative_lstm.lab.signals import SIGNALS, listening
+from associative_lstm.lab.run.checkpoint import find_checkpoints, step_of
+from associative_lstm.lab.run.folder import hold, last_step
+from associative_lstm.lab.run.signals import SIGNALS, listening
 from waiting import HANGS, wait_for_lines
 
 TRAIN = [sys.executable, "-m", "associative_lstm.lab.cli", "train", "assignment"]
@@ -152,10 +152,10 @@ def test_only_the_main_thread_listens(heard):
 SEVERAL = """
 import sys
 from pathlib import Path
-from associative_lstm.lab.config import complete
-from associative_lstm.lab.demo import train_side_by_side
+from associative_lstm.lab.run.config import complete
+from associative_lstm.lab.experiments.demo import train_side_by_side
 from associative_lstm.lab.files import Interrupted
-from associative_lstm.lab.grid import Job, local, run_grid
+from associative_lstm.lab.sweep.jobs import Job, local, run_grid
 
 folder, how = Path(sys.argv[1]), sys.argv[2]
 settings = {"task": "assignment", "model": "lstm", "hidden_size": 8, "window": 20, "log_every": 5}

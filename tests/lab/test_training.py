@@ -11,16 +11,17 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from associative_lstm.lab import files, runlog, tasks
-from associative_lstm.lab.checkpoint import find_checkpoints, load_checkpoint
-from associative_lstm.lab.config import complete, task_of
-from associative_lstm.lab.cost import cost_of
-from associative_lstm.lab.evaluation import evaluate, load_trained
+from associative_lstm.lab import files, tasks
 from associative_lstm.lab.files import RunError
-from associative_lstm.lab.model import build_model
+from associative_lstm.lab.run import folder
+from associative_lstm.lab.run.checkpoint import find_checkpoints, load_checkpoint
+from associative_lstm.lab.run.config import complete, task_of
+from associative_lstm.lab.run.cost import cost_of
+from associative_lstm.lab.run.evaluation import evaluate, load_trained
+from associative_lstm.lab.run.loop import resume, train
+from associative_lstm.lab.run.model import build_model
+from associative_lstm.lab.run.step import Trainer, make_fabric
 from associative_lstm.lab.tasks import Batch, Copy, NTMCopy, OnlineTask, mark, register
-from associative_lstm.lab.trainer import Trainer, make_fabric
-from associative_lstm.lab.training import resume, train
 
 SETTINGS = {
     "task": "assignment",
@@ -109,7 +110,7 @@ def test_a_step_is_the_gradient_of_the_cost_and_adam():
 @pytest.mark.parametrize("task", ["assignment", "xml", "arithmetic", "copy", "copy-variable", "ntm-copy"])
 def test_every_task_trains_and_logs(tmp_path, task):
     train(config(task=task), tmp_path)
-    log = runlog.read_log(tmp_path)
+    log = folder.read_log(tmp_path)
     assert [line["step"] for line in log] == [5, 10, 15, 20]
     assert all(math.isfinite(line["cost"]) and line["gradient_norm"] > 0 for line in log)
     assert ("answer" in log[0]) is (task in ("copy", "copy-variable"))
@@ -117,14 +118,14 @@ def test_every_task_trains_and_logs(tmp_path, task):
 
 def test_the_cost_of_a_small_network_falls_below_that_of_guessing(tmp_path):
     train(config(steps=300, window=50, hidden_size=16, learning_rate=1e-2), tmp_path)
-    log = runlog.read_log(tmp_path)
+    log = folder.read_log(tmp_path)
     assert log[0]["cost"] > 5.5  # of log2(80) = 6.3
     assert log[-1]["cost"] < 2.8  # the full stop is certain, and values are letters
 
 
 def test_a_run_holds_its_configuration_versions_and_weights(tmp_path):
     train(config(), tmp_path)
-    assert runlog.read_config(tmp_path) == config()
+    assert folder.read_config(tmp_path) == config()
     versions = json.loads((tmp_path / "versions.json").read_text())
     assert versions["torch"] == torch.__version__
     assert versions["processes"] == 1
@@ -142,7 +143,7 @@ def test_a_run_holds_its_configuration_versions_and_weights(tmp_path):
 def test_tensorboard_reads_the_events_and_forgets_repeated_steps(tmp_path):
     event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     train(config(steps=20), tmp_path)
-    whole, newest = runlog.read_log(tmp_path), find_checkpoints(tmp_path)[0]
+    whole, newest = folder.read_log(tmp_path), find_checkpoints(tmp_path)[0]
     newest.unlink()  # so that the last ten steps are made again
     resume(tmp_path)
     events = event_accumulator.EventAccumulator(str(tmp_path)).Reload()
@@ -224,7 +225,7 @@ def test_a_full_disk_stops_the_run_and_leaves_the_last_good_checkpoint(tmp_path,
 
 
 def test_a_full_disk_under_the_log_is_one_sentence_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(runlog.os, "fsync", FullDisk(os.fsync, left=10))
+    monkeypatch.setattr(folder.os, "fsync", FullDisk(os.fsync, left=10))
     with pytest.raises(RunError, match="No space left on device"):
         train(config(steps=100), tmp_path)
 

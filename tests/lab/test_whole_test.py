@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from associative_lstm.lab import training
-from associative_lstm.lab.checkpoint import find_checkpoints, load_checkpoint, save_checkpoint
-from associative_lstm.lab.config import complete, task_of
-from associative_lstm.lab.evaluation import cost_of_reading, load_trained
 from associative_lstm.lab.files import Interrupted
-from associative_lstm.lab.grid import DIVERGED, Job, is_finished, make_run
-from associative_lstm.lab.runlog import read_log, read_tests
+from associative_lstm.lab.run import loop
+from associative_lstm.lab.run.checkpoint import find_checkpoints, load_checkpoint, save_checkpoint
+from associative_lstm.lab.run.config import complete, task_of
+from associative_lstm.lab.run.evaluation import cost_of_reading, load_trained
+from associative_lstm.lab.run.folder import read_log, read_tests
+from associative_lstm.lab.run.loop import resume, train
+from associative_lstm.lab.run.step import Trainer
+from associative_lstm.lab.sweep.jobs import DIVERGED, Job, is_finished, make_run
 from associative_lstm.lab.tasks.wikipedia import ReadThrough
-from associative_lstm.lab.trainer import Trainer
-from associative_lstm.lab.training import resume, train
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_a_crash_in_an_evaluation_loses_that_evaluation_only(tmp_path, text, mon
         raise Crash
 
     with monkeypatch.context() as patch:
-        patch.setattr(training, "cost_of_reading", crash)
+        patch.setattr(loop, "cost_of_reading", crash)
         with pytest.raises(Crash):
             train(config(text), tmp_path / "run")
     steps = []
@@ -129,8 +129,8 @@ def test_a_crash_after_an_evaluation_does_not_lose_it(tmp_path, text, monkeypatc
         with pytest.raises(Crash):
             train(config(text), tmp_path / "run")
     made = []
-    reading = training.cost_of_reading
-    monkeypatch.setattr(training, "cost_of_reading", lambda *a: (made.append(a), reading(*a))[1])
+    reading = loop.cost_of_reading
+    monkeypatch.setattr(loop, "cost_of_reading", lambda *a: (made.append(a), reading(*a))[1])
     resume(tmp_path / "run")
     assert len(made) == 1  # at 20: that at 10 was there
     for name in ("log.jsonl", "test.jsonl", "model.safetensors"):
@@ -154,14 +154,14 @@ def test_a_torn_or_changed_line_is_made_again(tmp_path, text):
 
 def test_ctrl_c_in_an_evaluation_stops_it_and_the_run_goes_on_with_it(tmp_path, text, monkeypatch):
     train(config(text), tmp_path / "whole")
-    reading = training.cost_of_reading
+    reading = loop.cost_of_reading
 
     def interrupted(model, task, batches, advance):
         os.kill(os.getpid(), signal.SIGINT)
         return reading(model, task, batches, advance)
 
     with monkeypatch.context() as patch:
-        patch.setattr(training, "cost_of_reading", interrupted)
+        patch.setattr(loop, "cost_of_reading", interrupted)
         with pytest.raises(Interrupted, match="stopped after step 10; continue with"):
             train(config(text), tmp_path / "run")
     assert read_tests(tmp_path / "run") == []
@@ -171,7 +171,7 @@ def test_ctrl_c_in_an_evaluation_stops_it_and_the_run_goes_on_with_it(tmp_path, 
 
 
 def test_a_cost_that_is_not_finite_is_a_divergence(tmp_path, text, monkeypatch):
-    monkeypatch.setattr(training, "cost_of_reading", lambda *_: (math.nan, 10))
+    monkeypatch.setattr(loop, "cost_of_reading", lambda *_: (math.nan, 10))
     assert make_run(Job(config(text), tmp_path / "run")) is None
     reason = (tmp_path / "run" / DIVERGED).read_text()
     assert (
@@ -187,7 +187,7 @@ def test_a_run_is_done_when_its_last_evaluation_is(tmp_path, text, monkeypatch):
     def crash(*_):
         raise Crash
 
-    monkeypatch.setattr(training, "cost_of_reading", crash)
+    monkeypatch.setattr(loop, "cost_of_reading", crash)
     with pytest.raises(Crash):
         resume(tmp_path, steps=20)
     assert read_log(tmp_path)[-1]["step"] == 20
@@ -213,14 +213,14 @@ def test_a_checkpoint_from_before_there_were_evaluations_is_continued(tmp_path, 
 
 def test_the_clock_of_the_log_does_not_run_in_evaluations(tmp_path, text, monkeypatch):
     now = itertools.count()
-    monkeypatch.setattr(training.time, "perf_counter", lambda: 0.0)
-    reading = training.cost_of_reading
+    monkeypatch.setattr(loop.time, "perf_counter", lambda: 0.0)
+    reading = loop.cost_of_reading
 
     def slow(*arguments):
-        monkeypatch.setattr(training.time, "perf_counter", lambda: 1000.0 * (1 + next(now)))
+        monkeypatch.setattr(loop.time, "perf_counter", lambda: 1000.0 * (1 + next(now)))
         return reading(*arguments)
 
-    monkeypatch.setattr(training, "cost_of_reading", slow)
+    monkeypatch.setattr(loop, "cost_of_reading", slow)
     train(config(text, steps=10, log_every=10), tmp_path)
     assert [line["seconds"] for line in read_log(tmp_path)] == [0.0]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from associative_lstm.lab.runlog import read_config, read_log
+from associative_lstm.lab.run.folder import read_config, read_log
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "baselines"

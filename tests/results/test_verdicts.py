@@ -9,10 +9,10 @@ from associative_lstm.lab.experiments.learning.curves import NETWORKS, START_TAS
 from associative_lstm.lab.experiments.learning.figures import FIGURES
 from associative_lstm.lab.experiments.learning.runs import Logs
 from associative_lstm.lab.experiments.learning.wikipedia import FIG10
-from associative_lstm.lab.packed import runs_below
 from associative_lstm.lab.report.page import write_report
 from associative_lstm.lab.report.summary import SENTENCES
-from associative_lstm.lab.runlog import read_config
+from associative_lstm.lab.run.folder import read_config
+from associative_lstm.lab.run.packed import runs_below
 
 ROOT = Path(__file__).parents[2]
 RESULTS, RUNS = ROOT / "results", ROOT / "results" / "runs"

@@ -289,7 +289,7 @@ def _toml_value(rng: random.Random) -> str:
 
 
 def _keys() -> list[str]:
-    from associative_lstm.lab.config import Config
+    from associative_lstm.lab.run.config import Config
 
     return list(typing.get_type_hints(Config))
 
@@ -657,8 +657,8 @@ def _kind(parameter: Any) -> str:
 
 
 def _value(case: Input, parameter: Any, path: tuple[str, ...]) -> str:
-    from associative_lstm.lab.config import PRESETS
     from associative_lstm.lab.networks import NETWORKS
+    from associative_lstm.lab.run.config import PRESETS
     from associative_lstm.lab.tasks import TASKS
 
     rng, name, kind = case.rng, parameter.name, _kind(parameter)

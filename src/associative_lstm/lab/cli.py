@@ -32,7 +32,7 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
 
 
 def _main(arguments: "Sequence[str] | None") -> int:
-    from associative_lstm.lab.process import interruptible, lasting_streams
+    from associative_lstm.lab.commands.process import interruptible, lasting_streams
     from associative_lstm.lab.words import printable
 
     with lasting_streams() as outputs:

@@ -25,17 +25,19 @@ def load(files: Sequence[Path]) -> None:
 def _load(file: Path) -> None:
     _forget(*_loaded.pop(file, (set(), set())))
     tasks, networks = set(TASKS), set(NETWORKS)
+    if not file.is_file():
+        raise RunError(f"--from {file} is not a file")
     try:
-        if not file.is_file():
-            raise RunError(f"--from {file} is not a file")
+        text = file.read_bytes()
+    except OSError as error:
+        raise RunError(f"--from {file} cannot be read: {error.strerror or error}") from error
+    try:
         module = ModuleType(f"own_{file.stem}")
         module.__file__ = str(file)
         sys.modules[module.__name__] = module  # where dataclasses and the like look for the names of a class
-        exec(compile(file.read_bytes(), file, "exec"), module.__dict__)
+        exec(compile(text, file, "exec"), module.__dict__)
         if (tasks, networks) == (set(TASKS), set(NETWORKS)):
             raise RunError(f"--from {file} registers no task and no network")
-    except OSError as error:
-        raise RunError(f"--from {file} cannot be read: {error.strerror or error}") from error
     except (Exception, SystemExit) as error:
         _forget(set(TASKS) - tasks, set(NETWORKS) - networks)
         if isinstance(error, RunError):

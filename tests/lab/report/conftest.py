@@ -2,7 +2,7 @@
 
 import pytest
 
-from associative_lstm.lab.config import complete
+from associative_lstm.lab.run.config import complete
 from made_runs import sweep_run, write_curve, write_lines, write_run
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from associative_lstm.lab import cli
-from associative_lstm.lab.config import complete
 from associative_lstm.lab.experiments.claims import judge, read_claims, write_claims
 from associative_lstm.lab.experiments.learning.curves import curve
 from associative_lstm.lab.experiments.learning.figure import LearningFigure, preparation
@@ -20,7 +19,8 @@ from associative_lstm.lab.experiments.learning.wikipedia import NETWORKS
 from associative_lstm.lab.experiments.registry import EXPERIMENTS
 from associative_lstm.lab.report.page import write_report
 from associative_lstm.lab.report.summary import SENTENCES, sentences
-from associative_lstm.lab.runlog import read_log
+from associative_lstm.lab.run.config import complete
+from associative_lstm.lab.run.folder import read_log
 from made_runs import sweep_run, write_lines, write_run
 
 RESULTS = Path(__file__).parents[3] / "results"

@@ -31,7 +31,7 @@ def bench(
     from associative_lstm.lab.bench import growth, memory, speed, start
     from associative_lstm.lab.bench.report import markdown
     from associative_lstm.lab.files import write_atomically
-    from associative_lstm.lab.runlog import versions
+    from associative_lstm.lab.run.folder import versions
 
     finite("--seconds", seconds)
     chosen = part or list(PARTS)

@@ -23,7 +23,7 @@ def capacity(
 
     Example: alstm capacity --items 100 --size 10000 --error 0.5
     """
-    from associative_lstm.lab.capacity import plan, size_needed, tried_chunks, try_out
+    from associative_lstm.lab.experiments.memory.capacity import plan, size_needed, tried_chunks, try_out
 
     finite("--limit", limit)
     chosen = plan(items, size, error, power)

@@ -13,8 +13,8 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.segment import Segment
 
-from associative_lstm.lab.config import LARGEST_SEED, PRESETS
 from associative_lstm.lab.networks import NETWORKS
+from associative_lstm.lab.run.config import LARGEST_SEED, PRESETS
 from associative_lstm.lab.words import printable
 
 SEEDS: dict[str, Any] = {"min": 0, "max": LARGEST_SEED}

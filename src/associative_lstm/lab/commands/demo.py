@@ -38,8 +38,8 @@ def demo(
 
     Example: alstm demo
     """
-    from associative_lstm.lab.demo import ask, demo_configs, train_side_by_side
     from associative_lstm.lab.draw.curves import plot_runs
+    from associative_lstm.lab.experiments.demo import ask, demo_configs, train_side_by_side
     from associative_lstm.lab.files import RunError
 
     folder = out or next(p for k in range(1, 10_000) if not lexists(p := Path("runs") / f"demo-{k}"))
@@ -112,9 +112,9 @@ class _Board:
 
 def _measured(folders: dict[str, Path], seed: int) -> Table:
     """Both networks on the same fresh data."""
-    from associative_lstm.lab.demo import share_of_values_right
-    from associative_lstm.lab.evaluation import evaluate, load_trained
-    from associative_lstm.lab.model import count_parameters
+    from associative_lstm.lab.experiments.demo import share_of_values_right
+    from associative_lstm.lab.run.evaluation import evaluate, load_trained
+    from associative_lstm.lab.run.model import count_parameters
 
     table = Table("on fresh data", "parameters", "bits per scored symbol (95%)", "values right", box=SIMPLE)
     for name, folder in folders.items():

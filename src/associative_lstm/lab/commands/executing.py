@@ -9,7 +9,7 @@ import typer
 from associative_lstm.lab.commands.common import errors
 
 if TYPE_CHECKING:
-    from associative_lstm.lab.grid import Execute
+    from associative_lstm.lab.sweep.jobs import Execute
 
 Jobs = Annotated[
     int, typer.Option(help="Runs made at a time, each by a process with one thread.", min=1, max=256)
@@ -36,8 +36,8 @@ def check_cluster(cluster: str | None, address: str | None) -> None:
 @contextmanager
 def executing(jobs: int, cluster: str | None, address: str | None) -> Iterator["Execute"]:
     """What makes the runs: ``jobs`` at a time here, or as many as the cluster has processors."""
-    from associative_lstm.lab.cluster import ray_cluster
-    from associative_lstm.lab.grid import local
+    from associative_lstm.lab.sweep.cluster import ray_cluster
+    from associative_lstm.lab.sweep.jobs import local
 
     check_cluster(cluster, address)
     if cluster is None:

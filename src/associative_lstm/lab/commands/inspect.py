@@ -73,10 +73,10 @@ def info(
     import torch
 
     from associative_lstm.kernels import choose_backend
-    from associative_lstm.lab.config import complete, task_of
-    from associative_lstm.lab.model import build_model, count_parameters
     from associative_lstm.lab.networks import NETWORKS
-    from associative_lstm.lab.runlog import versions
+    from associative_lstm.lab.run.config import complete, task_of
+    from associative_lstm.lab.run.folder import versions
+    from associative_lstm.lab.run.model import build_model, count_parameters
 
     for name, version in versions().items():
         if name != "processes":

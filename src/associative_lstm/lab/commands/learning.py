@@ -17,7 +17,7 @@ from associative_lstm.lab.experiments.learning.figure import LearningFigure, mak
 from associative_lstm.lab.experiments.learning.runs import Logs
 from associative_lstm.lab.experiments.learning.wikipedia import WikipediaFigure, figure_10
 from associative_lstm.lab.files import RunError
-from associative_lstm.lab.grid import Execute, GridProgress
+from associative_lstm.lab.sweep.jobs import Execute, GridProgress
 from associative_lstm.lab.tasks.corpus import find_corpus, keep_enwik8
 
 RUNS, OUT, SMOKE = Path("results/runs"), Path("results"), Path("runs/smoke")

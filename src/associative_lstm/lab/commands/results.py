@@ -37,7 +37,7 @@ def pack(
 
     Example: alstm results pack xml
     """
-    from associative_lstm.lab.packed import pack, remove_packed
+    from associative_lstm.lab.run.packed import pack, remove_packed
 
     for path, added in pack(runs, tasks or ()).items():
         console.print(f"written: {path} ({path.stat().st_size / 1e6:.2f} MB), {len(added)} runs from folders")
@@ -54,7 +54,7 @@ def unpack(tasks: _Tasks = None, runs: _Runs = Path("results/runs")) -> None:
 
     Example: alstm results unpack wikipedia
     """
-    from associative_lstm.lab.packed import unpack
+    from associative_lstm.lab.run.packed import unpack
 
     for path, count in unpack(runs, tasks or ()).items():
         console.print(f"{path}: {count} files written")

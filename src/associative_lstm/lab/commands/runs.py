@@ -28,8 +28,8 @@ def evaluate(
 
     Example: alstm eval runs/assignment-associative-lstm-128-4-copies-seed-0
     """
-    from associative_lstm.lab.evaluation import evaluate as measure
-    from associative_lstm.lab.evaluation import load_trained
+    from associative_lstm.lab.run.evaluation import evaluate as measure
+    from associative_lstm.lab.run.evaluation import load_trained
     from associative_lstm.lab.tasks import Batch
 
     know(own)
@@ -67,7 +67,7 @@ def compare(
     Example: alstm compare runs/assignment-* --out curves.png
     """
     from associative_lstm.lab.draw.curves import curve_key, format_of, labels_of, plot_runs
-    from associative_lstm.lab.runlog import read_config, read_log
+    from associative_lstm.lab.run.folder import read_config, read_log
 
     format_of(out)
     know(own)

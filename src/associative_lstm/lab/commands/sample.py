@@ -24,7 +24,7 @@ def sample(
     Example: alstm sample runs/wikipedia-lstm-256-seed-0 --prompt "The city of" --temperature 0.7
     """
     from associative_lstm.lab.draw.text import bit_rows, predicted_lines
-    from associative_lstm.lab.evaluation import load_trained, predict, right_of, write_text
+    from associative_lstm.lab.run.evaluation import load_trained, predict, right_of, write_text
 
     finite("--temperature", temperature)
     know(own)

@@ -15,8 +15,8 @@ from associative_lstm.lab.commands.common import (
     know,
     live_line,
 )
-from associative_lstm.lab.config import PRESETS, Config, complete, nearest, read_toml
 from associative_lstm.lab.networks import NETWORKS
+from associative_lstm.lab.run.config import PRESETS, Config, complete, nearest, read_toml
 from associative_lstm.lab.words import counted
 
 _NETWORK, _RUN = "Network", "Run"
@@ -152,13 +152,13 @@ def new_folder(config: Config) -> Path:
 
 
 def _train(config: Config, folder: Path) -> None:
-    from associative_lstm.lab import training
+    from associative_lstm.lab.run import loop
 
     if not _speaks():
-        training.train(config, folder)
+        loop.train(config, folder)
         return
     with live_line(config.task, config.steps) as show:
-        training.train(config, folder, show=show)
+        loop.train(config, folder, show=show)
     _finish(folder)
 
 
@@ -181,18 +181,18 @@ def resume(
 
     Example: alstm resume runs/assignment-associative-lstm-128-4-copies-seed-0
     """
-    from associative_lstm.lab import training
-    from associative_lstm.lab.runlog import read_config
+    from associative_lstm.lab.run import loop
+    from associative_lstm.lab.run.folder import read_config
 
     know(own)
     if not _speaks():
-        training.resume(run, steps=steps, ignore_log=ignore_log)
+        loop.resume(run, steps=steps, ignore_log=ignore_log)
         return
     config = read_config(run)
     if seed is not None and seed != config.seed:
         raise ValueError(f"seed cannot be changed: the run has {config.seed}, got {seed}")
     with live_line(config.task, steps or config.steps) as show:
-        training.resume(run, steps=steps, ignore_log=ignore_log, show=show)
+        loop.resume(run, steps=steps, ignore_log=ignore_log, show=show)
     _finish(run)
 
 
@@ -204,7 +204,7 @@ def _speaks() -> bool:
 def _finish(folder: Path) -> None:
     """Draw the learning curve, and say how the run ended and where it is."""
     from associative_lstm.lab.draw.curves import plot_runs
-    from associative_lstm.lab.runlog import read_config, read_log
+    from associative_lstm.lab.run.folder import read_config, read_log
 
     plot_runs([folder], folder / "curve.png")
     config, log = read_config(folder), read_log(folder)

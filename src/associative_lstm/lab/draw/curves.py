@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from associative_lstm.lab.config import Config
-from associative_lstm.lab.draw.colours import CYCLE
+from associative_lstm.lab.colours import CYCLE
 from associative_lstm.lab.files import RunError, write_atomically
 from associative_lstm.lab.networks import label_of
-from associative_lstm.lab.runlog import read_config, read_log
+from associative_lstm.lab.run.config import Config
+from associative_lstm.lab.run.folder import read_config, read_log
 from associative_lstm.lab.tasks import TASKS
 
 FORMATS = ("png", "pdf", "svg")

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 from torch import Tensor
 
-from associative_lstm.lab.draw.colours import CYCLE
+from associative_lstm.lab.colours import CYCLE
 from associative_lstm.lab.files import write_atomically
 
 STYLE: Any = {

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from associative_lstm.lab.draw import colours
-from associative_lstm.lab.draw.colours import BLUE, VERMILION
+from associative_lstm.lab import colours
+from associative_lstm.lab.colours import BLUE, VERMILION
 from associative_lstm.lab.experiments.experiment import Points
 from associative_lstm.lab.experiments.learning.measures import WINDOW
 from associative_lstm.lab.experiments.learning.runs import Run, means

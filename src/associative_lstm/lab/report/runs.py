@@ -12,8 +12,8 @@ from associative_lstm.lab.experiments.learning.curves import NETWORKS
 from associative_lstm.lab.experiments.learning.runs import Logs, Run
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.networks import label_of
-from associative_lstm.lab.packed import is_file, read_bytes, runs_below
 from associative_lstm.lab.report.lines import Json, line_of
+from associative_lstm.lab.run.packed import is_file, read_bytes, runs_below
 
 UNREADABLE = (RunError, ValueError, OSError)
 

@@ -90,6 +90,9 @@ def register(task: "type[Task]") -> "type[Task]":
     """Make a task of your own known by its name (a class decorator)."""
     if task.name in TASKS and TASKS[task.name] is not task:
         raise ValueError(f"a task named {task.name!r} exists already")
+    missing = [what for what in ("description", "episodic", "chance") if not hasattr(task, what)]
+    if missing := [*missing, *sorted(task.__abstractmethods__)]:
+        raise ValueError(f"task {task.name!r} has no {missing[0]}")
     TASKS[task.name] = task
     return task
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from associative_lstm.lab.config import PRESETS, Config, complete
+from associative_lstm.lab.run.config import PRESETS, Config, complete
 from associative_lstm.lab.words import counted
 
 RATES = (3e-4, 1e-3, 3e-3, 1e-2)

@@ -17,7 +17,7 @@ from associative_lstm.lab.experiments.learning.curves import Curve, curve, smoke
 from associative_lstm.lab.experiments.learning.drawing import draw_figure, draw_sweep
 from associative_lstm.lab.experiments.learning.measures import final_cost, solved_at, whole_cost
 from associative_lstm.lab.experiments.learning.runs import SHARE, CurveRuns, Logs, make_runs
-from associative_lstm.lab.grid import Execute, Show
+from associative_lstm.lab.sweep.jobs import Execute, Show
 
 
 @dataclass(frozen=True)

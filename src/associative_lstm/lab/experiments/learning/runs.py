@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from associative_lstm.lab.config import Config
 from associative_lstm.lab.experiments.learning.curves import BEYOND, Curve
-from associative_lstm.lab.grid import DIVERGED, Execute, Job, Show, is_finished, run_grid
-from associative_lstm.lab.packed import is_file, is_run, read_bytes
-from associative_lstm.lab.runlog import read_config, read_log, read_tests
+from associative_lstm.lab.run.config import Config
+from associative_lstm.lab.run.folder import read_config, read_log, read_tests
+from associative_lstm.lab.run.packed import is_file, is_run, read_bytes
+from associative_lstm.lab.sweep.jobs import DIVERGED, Execute, Job, Show, is_finished, run_grid
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from associative_lstm.lab.config import PRESETS, task_of
 from associative_lstm.lab.draw.pictures import save_figure, style
 from associative_lstm.lab.draw.tables import markdown_table, save_table
-from associative_lstm.lab.evaluation import load_trained, write_text
 from associative_lstm.lab.experiments.claims import Claim, judge, write_claims
 from associative_lstm.lab.experiments.experiment import Outcome
 from associative_lstm.lab.experiments.learning.curves import RATES, Curve, Network
@@ -26,9 +24,11 @@ from associative_lstm.lab.experiments.learning.drawing import look_of
 from associative_lstm.lab.experiments.learning.figure import LearningFigure, OpenClaim, Panel
 from associative_lstm.lab.experiments.learning.runs import SHARE, CurveRuns, Logs, Run, means
 from associative_lstm.lab.files import RunError, write_atomically
-from associative_lstm.lab.model import build_model, count_parameters
-from associative_lstm.lab.packed import runs_below
-from associative_lstm.lab.runlog import read_config
+from associative_lstm.lab.run.config import PRESETS, task_of
+from associative_lstm.lab.run.evaluation import load_trained, write_text
+from associative_lstm.lab.run.folder import read_config
+from associative_lstm.lab.run.model import build_model, count_parameters
+from associative_lstm.lab.run.packed import runs_below
 from associative_lstm.lab.tasks import Wikipedia
 from associative_lstm.lab.words import counted, printable
 

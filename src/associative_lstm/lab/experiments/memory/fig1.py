@@ -19,7 +19,7 @@ from associative_lstm.lab.experiments.memory.photographs import (
     to_pixels,
     to_vectors,
 )
-from associative_lstm.lab.threads import one_thread_each
+from associative_lstm.lab.experiments.memory.threads import one_thread_each
 from associative_lstm.lab.words import counted
 from associative_lstm.memory import HolographicMemory, expected_error
 

@@ -16,7 +16,7 @@ from associative_lstm.lab.experiments.memory import properties_drawing as drawin
 from associative_lstm.lab.experiments.memory.bindings import BINDINGS, retrieve
 from associative_lstm.lab.experiments.memory.photographs import load_photographs, to_vectors
 from associative_lstm.lab.experiments.memory.properties_drawing import Measured, Rows
-from associative_lstm.lab.threads import one_thread_each
+from associative_lstm.lab.experiments.memory.threads import one_thread_each
 from associative_lstm.memory import HolographicMemory, expected_error
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from associative_lstm.functional import check_count, check_size, random_key
-from associative_lstm.lab.threads import one_thread_each
+from associative_lstm.lab.experiments.memory.threads import one_thread_each
 from associative_lstm.memory import HolographicMemory, expected_error
 
 _LARGEST = 10**15  # a double counts so far, and nobody's memory

@@ -12,10 +12,10 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
-from associative_lstm.lab.config import Config, task_of
-from associative_lstm.lab.cost import cost_in_all
 from associative_lstm.lab.files import Diverged, RunError
-from associative_lstm.lab.model import (
+from associative_lstm.lab.run.config import Config, task_of
+from associative_lstm.lab.run.cost import cost_in_all
+from associative_lstm.lab.run.model import (
     State,
     build_model,
     clone_like,

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from associative_lstm.lab.config import Config
 from associative_lstm.lab.files import RunError, memory_lacked
 from associative_lstm.lab.networks import NETWORKS
+from associative_lstm.lab.run.config import Config
 from associative_lstm.lab.tasks.base import Task
 
 State = tuple[Any, ...]
@@ -64,7 +64,7 @@ class SequenceModel(nn.Module):
 def build_model(config: Config, task: Task) -> SequenceModel:
     """The model of a complete configuration, initialised from PyTorch's random generator.
 
-    >>> from associative_lstm.lab.config import complete
+    >>> from associative_lstm.lab.run.config import complete
     >>> from associative_lstm.lab.tasks import make_task
     >>> model = build_model(complete({"task": "copy", "model": "permutation-rnn"}), make_task("copy"))
     >>> count_parameters(model)

@@ -10,12 +10,12 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from associative_lstm.lab.checkpoint import usable_checkpoints
-from associative_lstm.lab.config import Config, complete, task_of
-from associative_lstm.lab.cost import cost_of
 from associative_lstm.lab.files import Diverged, RunError
-from associative_lstm.lab.model import SequenceModel, build_model, load_weights
-from associative_lstm.lab.runlog import read_config
+from associative_lstm.lab.run.checkpoint import usable_checkpoints
+from associative_lstm.lab.run.config import Config, complete, task_of
+from associative_lstm.lab.run.cost import cost_of
+from associative_lstm.lab.run.folder import read_config
+from associative_lstm.lab.run.model import SequenceModel, build_model, load_weights
 from associative_lstm.lab.tasks.base import Batch, Task
 from associative_lstm.lab.words import printable as printable
 

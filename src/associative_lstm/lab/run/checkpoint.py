@@ -19,8 +19,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from associative_lstm.lab.config import Config
 from associative_lstm.lab.files import write_atomically
+from associative_lstm.lab.run.config import Config
 
 _NAME = re.compile(r"checkpoint-(\d{1,12})-([0-9a-f]{16})\.pt")
 _KEPT = 2

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
-from associative_lstm.lab.signals import Asked, ignoring
+from associative_lstm.lab.run.signals import Asked, ignoring
 
 
 class Worker(NamedTuple):

@@ -15,18 +15,18 @@ import torch
 from lightning_fabric import Fabric
 
 from associative_lstm.lab import own
-from associative_lstm.lab.checkpoint import (
+from associative_lstm.lab.files import Diverged, Interrupted, RunError, memory_lacked
+from associative_lstm.lab.run.checkpoint import (
     export_weights,
     save_checkpoint,
     step_of,
     usable_checkpoints,
 )
-from associative_lstm.lab.config import Config
-from associative_lstm.lab.evaluation import cost_of_reading
-from associative_lstm.lab.files import Diverged, Interrupted, RunError, memory_lacked
-from associative_lstm.lab.runlog import LOGS, TESTS, TIMES, WEIGHTS, RunLog, last_step, read_tests
-from associative_lstm.lab.signals import Asked, listening
-from associative_lstm.lab.trainer import Trainer, make_fabric
+from associative_lstm.lab.run.config import Config
+from associative_lstm.lab.run.evaluation import cost_of_reading
+from associative_lstm.lab.run.folder import LOGS, TESTS, TIMES, WEIGHTS, RunLog, last_step, read_tests
+from associative_lstm.lab.run.signals import Asked, listening
+from associative_lstm.lab.run.step import Trainer, make_fabric
 
 _MAY_DIFFER = ("steps", "checkpoint_every", "data")
 """What a resumed run may have otherwise than its checkpoint: it changes no number, if the text is the same."""
@@ -61,10 +61,10 @@ def train(
     Signals ask it to stop; if ``asked`` is given, that function is asked after every step instead.
 
     >>> import tempfile
-    >>> from associative_lstm.lab.config import complete
+    >>> from associative_lstm.lab.run.config import complete
     >>> config = complete({"task": "assignment", "model": "lstm", "hidden_size": 8, "steps": 20, "log_every": 10})
     >>> folder = train(config, tempfile.mkdtemp())
-    >>> from associative_lstm.lab.runlog import read_log
+    >>> from associative_lstm.lab.run.folder import read_log
     >>> [line["step"] for line in read_log(folder)]
     [10, 20]
     """

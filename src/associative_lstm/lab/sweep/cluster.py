@@ -16,11 +16,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from associative_lstm.lab.checkpoint import find_checkpoints, step_of
-from associative_lstm.lab.config import Config
 from associative_lstm.lab.files import RunError, write_atomically
-from associative_lstm.lab.grid import Execute, Job, make_run
-from associative_lstm.lab.runlog import hold
+from associative_lstm.lab.run.checkpoint import find_checkpoints, step_of
+from associative_lstm.lab.run.config import Config
+from associative_lstm.lab.run.folder import hold
+from associative_lstm.lab.sweep.jobs import Execute, Job, make_run
 
 LOOK_EVERY = 0.5
 """Seconds between two looks of a worker at what has changed."""

@@ -29,7 +29,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
-from associative_lstm.lab.config import Config, complete, read_toml
 from associative_lstm.lab.files import (
     RunError,
     open_own,
@@ -37,7 +36,8 @@ from associative_lstm.lab.files import (
     remove_temporaries,
     write_atomically,
 )
-from associative_lstm.lab.packed import is_run, read_bytes, refuse_packed
+from associative_lstm.lab.run.config import Config, complete, read_toml
+from associative_lstm.lab.run.packed import is_run, read_bytes, refuse_packed
 
 TIMES = "times.jsonl"
 LOGS = ("log.jsonl", TIMES)

@@ -10,15 +10,15 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from associative_lstm.lab.checkpoint import exported_step, find_checkpoints, step_of
-from associative_lstm.lab.config import Config
 from associative_lstm.lab.files import Diverged, Interrupted, RunError, write_atomically
 from associative_lstm.lab.networks import NETWORKS
-from associative_lstm.lab.packed import is_file, is_run
-from associative_lstm.lab.runlog import last_step, read_config
-from associative_lstm.lab.signals import Asked, listening
-from associative_lstm.lab.training import WEIGHTS, is_tested, resume, train
-from associative_lstm.lab.workers import told_to_stop, workers
+from associative_lstm.lab.run.checkpoint import exported_step, find_checkpoints, step_of
+from associative_lstm.lab.run.config import Config
+from associative_lstm.lab.run.folder import last_step, read_config
+from associative_lstm.lab.run.loop import WEIGHTS, is_tested, resume, train
+from associative_lstm.lab.run.packed import is_file, is_run
+from associative_lstm.lab.run.signals import Asked, listening
+from associative_lstm.lab.sweep.workers import told_to_stop, workers
 
 DIVERGED = "diverged.txt"
 """In the folder of a run that ended early because a number was not finite: what happened, in one sentence."""

@@ -7,14 +7,14 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from associative_lstm.lab.config import Config, complete
 from associative_lstm.lab.files import Interrupted, RunError
-from associative_lstm.lab.signals import listening
-from associative_lstm.lab.workers import told_to_stop, workers
+from associative_lstm.lab.run.config import Config, complete
+from associative_lstm.lab.run.signals import listening
+from associative_lstm.lab.sweep.workers import told_to_stop, workers
 
 if TYPE_CHECKING:
-    from associative_lstm.lab.evaluation import Trained
-    from associative_lstm.lab.training import Progress
+    from associative_lstm.lab.run.evaluation import Trained
+    from associative_lstm.lab.run.loop import Progress
 
 # Each network has the settings that serve it best on this task: keys that start as conjugates of each other for the
 # Associative LSTM, a forget gate that starts open for the LSTM; one learning rate, which suits both.
@@ -87,7 +87,7 @@ class _Teller:
 def _train_one(config: Config, folder: Path, writer: Connection) -> None:
     sys.stderr = _Teller(writer)
     try:
-        from associative_lstm.lab.training import train
+        from associative_lstm.lab.run.loop import train
 
         def show(progress: "Progress") -> None:
             writer.send(("progress", tuple(progress)))
@@ -129,7 +129,7 @@ class Query(NamedTuple):
 
 def ask(folders: dict[str, Path], *, count: int, seed: int) -> list[Query]:
     """The first ``count`` sequences of fresh data with at least three variables, and every network's answers."""
-    from associative_lstm.lab.evaluation import load_trained, predict
+    from associative_lstm.lab.run.evaluation import load_trained, predict
 
     texts, answers = "", {}
     for name, folder in folders.items():

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from associative_lstm.lab.networks import ARGUMENTS, NETWORKS
-from associative_lstm.lab.packed import read_bytes
+from associative_lstm.lab.run.packed import read_bytes
 
 if TYPE_CHECKING:  # tasks are made of tensors: who only wants names need not wait for PyTorch
     from associative_lstm.lab.tasks.base import Task

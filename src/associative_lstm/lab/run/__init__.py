@@ -1,0 +1,1 @@
+"""One run: its configuration, network, cost, step, loop, folder, checkpoints and evaluation."""

@@ -1,0 +1,1 @@
+"""Many runs: jobs by processes of this machine, or by a Ray cluster."""
