@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -71,10 +71,11 @@ def train(
     fabric = make_fabric()
     with _own_settings():
         trainer = Trainer(config, fabric)  # before the folder: what cannot be trained leaves nothing behind
-        with RunLog(folder, config) if fabric.is_global_zero else nullcontext() as log:
+        opened = RunLog(folder, config) if fabric.is_global_zero else nullcontext()
+        with _hearing(fabric, asked) as heard, opened as log:
             if log is not None:
                 log.start()
-            _loop(trainer, log, Path(folder), None, 0.0, show, asked)
+            _loop(trainer, log, Path(folder), None, 0.0, show, heard)
     return Path(folder)
 
 
@@ -94,7 +95,8 @@ def resume(
     new names, and the run goes on from the checkpoint, or from the start if there is none.
     """
     fabric = make_fabric()
-    with _own_settings(), RunLog(folder) if fabric.is_global_zero else nullcontext() as log:
+    opened = RunLog(folder) if fabric.is_global_zero else nullcontext()
+    with _own_settings(), _hearing(fabric, asked) as heard, opened as log:
         config = fabric.broadcast(log.config if log is not None else None)
         assert config is not None
         if steps is not None and steps < config.steps:
@@ -110,8 +112,17 @@ def resume(
         last_good, seconds = _restore(trainer, log, checkpoints, damaged, ignore_log, say)
         if log is not None and log.config != config:
             log.reconfigure(config)
-        _loop(trainer, log, Path(folder), last_good, seconds, show, asked)
+        _loop(trainer, log, Path(folder), last_good, seconds, show, heard)
     return Path(folder)
+
+
+def _hearing(fabric: Fabric, asked: Asked | None) -> AbstractContextManager[Asked]:
+    """What tells whether to stop, from before the first change to the folder until after the last.
+
+    From a terminal each of several processes gets Ctrl-C twice, once more from torchrun, and one that broke off would
+    leave the others waiting for it.
+    """
+    return listening(patient=fabric.world_size > 1) if asked is None else nullcontext(asked)
 
 
 def is_tested(folder: str | Path, config: Config) -> bool:
@@ -259,53 +270,49 @@ def _loop(
     last_good: Path | None,
     seconds: float,
     show: Show | None,
-    asked: Asked | None,
+    asked: Asked,
 ) -> None:
     config = trainer.config
     started = time.perf_counter() - seconds
     meter = _Meter(trainer, show if log is not None else None)
     tested = trainer.fabric.broadcast(log.tested() if log is not None else 0)
-    # From a terminal each of several processes gets Ctrl-C twice, once more from torchrun, and one that broke off
-    # would leave the others waiting for it.
-    patient = trainer.fabric.world_size > 1
-    with listening(patient=patient) if asked is None else nullcontext(asked) as asked:
-        if trainer.step == 0:  # whatever happens from now on, there is a checkpoint that the log goes on from
-            last_good = _checkpoint(trainer, log, last_good, time.perf_counter() - started)
-        while True:
-            if tested < trainer.step and _test_due(config, trainer.step):
-                begun = time.perf_counter()
-                try:
-                    record = _test(trainer, folder, asked, meter)
-                except Diverged as error:
-                    raise Diverged(f"{error}; {_kept(last_good, folder)}") from error
-                if log is not None:
-                    log.append_test(record)
-                tested = trainer.step
-                started += time.perf_counter() - begun  # the log has seconds of training
-            if trainer.step >= config.steps:
-                break
+    if trainer.step == 0:  # whatever happens from now on, there is a checkpoint that the log goes on from
+        last_good = _checkpoint(trainer, log, last_good, time.perf_counter() - started)
+    while True:
+        if tested < trainer.step and _test_due(config, trainer.step):
+            begun = time.perf_counter()
             try:
-                trainer.train_step()
+                record = _test(trainer, folder, asked, meter)
             except Diverged as error:
                 raise Diverged(f"{error}; {_kept(last_good, folder)}") from error
-            except (RuntimeError, MemoryError) as error:
-                if (lack := memory_lacked(error)) is None:
-                    raise
-                stopped = f"stopped at step {trainer.step + 1}: {lack}"
-                raise RunError(f"{stopped}; {_kept(last_good, folder)}") from error
-            step, last = trainer.step, trainer.step == config.steps
-            if step % config.log_every == 0 or last:
-                record = trainer.totals.record(step, trainer.has_answer)
-                if log is not None:
-                    log.append(record, time.perf_counter() - started)
-                meter.logged(record["cost"])
-                trainer.totals = type(trainer.totals)()
-            stop = _agreed(trainer, asked)
-            if step % config.checkpoint_every == 0 or last or stop or _test_due(config, step):
-                last_good = _checkpoint(trainer, log, last_good, time.perf_counter() - started)
-            meter.step()
-            if stop and not last:
-                raise _interruption(trainer, folder, stop)
+            if log is not None:
+                log.append_test(record)
+            tested = trainer.step
+            started += time.perf_counter() - begun  # the log has seconds of training
+        if trainer.step >= config.steps:
+            break
+        try:
+            trainer.train_step()
+        except Diverged as error:
+            raise Diverged(f"{error}; {_kept(last_good, folder)}") from error
+        except (RuntimeError, MemoryError) as error:
+            if (lack := memory_lacked(error)) is None:
+                raise
+            stopped = f"stopped at step {trainer.step + 1}: {lack}"
+            raise RunError(f"{stopped}; {_kept(last_good, folder)}") from error
+        step, last = trainer.step, trainer.step == config.steps
+        if step % config.log_every == 0 or last:
+            record = trainer.totals.record(step, trainer.has_answer)
+            if log is not None:
+                log.append(record, time.perf_counter() - started)
+            meter.logged(record["cost"])
+            trainer.totals = type(trainer.totals)()
+        stop = _agreed(trainer, asked)
+        if step % config.checkpoint_every == 0 or last or stop or _test_due(config, step):
+            last_good = _checkpoint(trainer, log, last_good, time.perf_counter() - started)
+        meter.step()
+        if stop and not last:
+            raise _interruption(trainer, folder, stop)
     if log is not None:
         export_weights(log.folder / WEIGHTS, trainer.weights(), config, trainer.step)
 
