@@ -27,7 +27,7 @@ def test_help_waits_for_nothing_that_only_a_run_needs(arguments):
 import sys
 from associative_lstm.lab.cli import main
 code = main(sys.argv[1:])
-heavy = {"torch", "numpy", "numba", "matplotlib", "lightning_fabric", "joblib"} & set(sys.modules)
+heavy = {"torch", "numpy", "numba", "matplotlib", "lightning_fabric"} & set(sys.modules)
 sys.exit(f"imported: {heavy}" if heavy else code)
 """
     done = python(program, *arguments)

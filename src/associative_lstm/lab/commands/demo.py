@@ -24,7 +24,7 @@ Two networks with 128 units each read text like this, one character at a time:
 
     s(ml,a),s(qc,n),q(ml)[bold green]a.[/]
 
-and must say the green characters before they come: which value was stored under the name asked for?"""
+and must say the last two characters before they come: which value was stored under the name asked for?"""
 
 
 def demo(
@@ -51,13 +51,8 @@ def demo(
     console.print()
     started = time.monotonic()
     board = _Board(steps)
-    with Live(board.picture(), console=errors, refresh_per_second=4, transient=False) as live:
-
-        def show(name: str, progress: Any) -> None:
-            board.update(name, progress)
-            live.update(board.picture())
-
-        folders = train_side_by_side(configs, folder, show, board.say)
+    with board:
+        folders = train_side_by_side(configs, folder, board.update, board.say)
     picture = folder / "demo.png"
     plot_runs(list(folders.values()), picture)
     queries = ask(folders, count=8, seed=seed)
@@ -70,7 +65,10 @@ def demo(
 
 
 class _Board:
-    """What the networks have come to: a row each, with the cost so far as a small curve."""
+    """What the networks have come to: a row each, with the cost so far as a small curve.
+
+    It is shown live on a terminal; elsewhere there is a line now and then, and the rows in the end.
+    """
 
     def __init__(self, steps: int) -> None:
         self._steps = steps
@@ -79,22 +77,41 @@ class _Board:
         self._curves: dict[str, list[float]] = {name: [] for name in _NAMES}
         self._said: list[str] = []
         self._due = time.monotonic() + 5
+        self._live = (
+            Live(self._picture(), console=errors, refresh_per_second=4) if errors.is_terminal else None
+        )
+
+    def __enter__(self) -> None:
+        if self._live is not None:
+            self._live.start()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+        elif kind is None:
+            errors.print(self._picture())
 
     def say(self, message: str) -> None:
-        self._said.append(message)
-        if not errors.is_terminal:
+        if self._live is None:
             errors.print(message)
+        else:
+            self._said.append(message)
 
     def update(self, name: str, progress: Any) -> None:
         step, _, cost, *_ = self._latest[name] = progress
         while cost == cost and len(self._curves[name]) < _CURVE * step // self._steps:
             self._curves[name].append(cost)
-        if not errors.is_terminal and time.monotonic() > self._due:  # no live display: a line now and then
+        if self._live is not None:
+            self._live.update(self._picture())
+        elif time.monotonic() > self._due:
             self._due = time.monotonic() + 10
-            states = [f"{_NAMES[name]} step {p[0]:,}, {p[2]:.2f} bits" for name, p in self._latest.items()]
+            states = [
+                f"{_NAMES[name]} step {p[0]:,}" + (f", {p[2]:.2f} bits" if p[2] == p[2] else "")
+                for name, p in self._latest.items()
+            ]
             errors.print("; ".join(states))
 
-    def picture(self) -> Group:
+    def _picture(self) -> Group:
         table = Table("network", "step", "cost", "bits", "symbols/s", "left", box=None, pad_edge=False)
         for name, label in _NAMES.items():
             step, steps, cost, rate, left, *_ = self._latest[name]
@@ -107,7 +124,7 @@ class _Board:
                 f"{rate:,.0f}",
                 f"{left:,.0f} s" if left == left else "",
             )
-        return Group(*(Text(message, style="dim") for message in self._said), table)
+        return Group(*(Text(message, style="dim", overflow="fold") for message in self._said), table)
 
 
 def _measured(folders: dict[str, Path], seed: int) -> Table:
