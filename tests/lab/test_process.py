@@ -109,9 +109,15 @@ def test_ctrl_c_while_it_starts_is_one_line(tmp_path, moment, kind):
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "alstm: interrupted\n")
 
 
-def test_ctrl_c_in_a_callback_is_not_lost():
+@pytest.mark.parametrize("delay", [0, 0.3])  # of the thread that repeats it, as on a busy machine
+def test_ctrl_c_in_a_callback_is_not_lost(delay):
     program = """
-import signal, sys, time
+import signal, sys, threading, time
+start = threading.Thread.start
+def starts_slowly(thread):
+    start(thread)
+    time.sleep(float(sys.argv[1]))
+threading.Thread.start = starts_slowly
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from associative_lstm.lab import cli
 class Falls:
@@ -124,7 +130,7 @@ def waits(arguments):
 cli._run = waits
 sys.exit(cli.main())
 """
-    done = python(program)
+    done = python(program, delay)
     assert (done.returncode, done.stderr) == (130, "alstm: interrupted\n")
 
 

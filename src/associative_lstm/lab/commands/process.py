@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any, TextIO
 
 
@@ -83,8 +84,15 @@ def interruptible(*, to_the_end: bool) -> Iterator[Interrupt]:
         yield interrupt
         return
 
-    def ask(number: int, frame: object) -> None:
+    heard = threading.Event()
+
+    def ask(number: int, frame: FrameType | None) -> None:
         interrupt.asked = True
+        while frame is not None:
+            if frame.f_code is again.__code__:  # it would be lost there too: knock() comes again
+                return
+            frame = frame.f_back
+        heard.set()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         raise KeyboardInterrupt
 
@@ -93,15 +101,19 @@ def interruptible(*, to_the_end: bool) -> Iterator[Interrupt]:
             hook(unraisable)
             return
         # It came in a callback, where Python can only print it: once more, a moment later.
+        heard.clear()
         signal.signal(signal.SIGINT, ask)
-        timer = threading.Timer(0.01, _thread.interrupt_main)
-        timer.daemon = True
-        timer.start()
+        threading.Thread(target=knock, daemon=True).start()
+
+    def knock() -> None:
+        while not heard.wait(0.01):
+            _thread.interrupt_main()
 
     sys.unraisablehook = again
     signal.signal(signal.SIGINT, ask)
     try:
         yield interrupt
     finally:
+        heard.set()
         signal.signal(signal.SIGINT, signal.SIG_DFL if to_the_end else before)
         sys.unraisablehook = hook
