@@ -80,6 +80,17 @@ def test_the_checkpoint_of_the_beginning_does_not_begin_a_run_again(published, t
     assert contents(published) == before
 
 
+def test_nor_a_short_one_that_is_finished(tmp_path):
+    folder = train(config(steps=3), tmp_path / "run")
+    latest, beginning = find_checkpoints(folder)
+    latest.unlink()
+    before = contents(folder)
+    with pytest.raises(RunError, match="there is nothing to continue from"):
+        resume(folder)
+    assert contents(folder) == before
+    assert beginning.exists()
+
+
 def test_begun_again_by_request_it_keeps_what_was_there(published):
     before = contents(published)
     assert cli.main(["resume", str(published), "--ignore-log", "--steps", "30"]) == 0

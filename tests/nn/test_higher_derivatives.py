@@ -216,6 +216,20 @@ def test_forward_mode_over_reverse_mode(name):
 
 
 @each_network
+def test_forward_mode_that_begins_at_the_backward_pass(name):
+    results = []
+    for net in both(name):
+        x = inputs().requires_grad_()
+        output = net(x)[0]
+        with forward_ad.dual_level():
+            above = forward_ad.make_dual(torch.ones_like(output), output.detach().cos())
+            (first,) = torch.autograd.grad(output, x, above)
+            results.append([forward_ad.unpack_dual(first).tangent])
+    same(*results)
+    assert results[0][0].abs().max() > 1e-3
+
+
+@each_network
 def test_forward_mode_on_the_fused_backend_is_refused(name):
     net = make(name, "fused")
     with forward_ad.dual_level(), pytest.raises(RuntimeError, match=r"forward-mode .* backend='reference'"):

@@ -15,11 +15,16 @@ def looks_inside() -> str | None:
     """What is under way that has to see every operation, in words, or None."""
     if torch._C._are_functorch_transforms_active():
         return "a transformation of torch.func"
-    if forward_ad._current_level >= 0:
+    if in_forward_mode():
         return "forward-mode differentiation"
     if torch.jit.is_tracing():
         return "torch.jit.trace"
     return None
+
+
+def in_forward_mode() -> bool:
+    """Whether tensors may carry tangents: also in a backward pass whose forward pass came before."""
+    return forward_ad._current_level >= 0
 
 
 def wants_operator(x: Tensor) -> bool:
@@ -42,8 +47,8 @@ def is_batched(gradients: Sequence[Tensor | None]) -> bool:
 
 
 def beyond_the_kernel(gradients: Sequence[Tensor | None]) -> bool:
-    """Whether a backward pass has to be differentiable (``create_graph=True``), or is one of many at once."""
-    return torch.is_grad_enabled() or is_batched(gradients)
+    """Whether a backward pass has to be differentiable (``create_graph=True``, forward mode), or is one of many."""
+    return torch.is_grad_enabled() or in_forward_mode() or is_batched(gradients)
 
 
 def by_reference(

@@ -1,5 +1,6 @@
 """Compiled kernels on disk: what is damaged there is compiled again, and what cannot be kept is used without."""
 
+import contextlib
 import hashlib
 import pickle
 import sys
@@ -31,12 +32,13 @@ def _tell(error: Exception) -> None:
     if kept():
         words = str(error).splitlines()[0]
         _told.add(words)
-        print(
-            f"associative-lstm: compiled kernels cannot be kept on disk ({words}), so that every start compiles "
-            "them again; NUMBA_CACHE_DIR can name another folder for them",
-            file=sys.stderr,
-            flush=True,
-        )
+        with contextlib.suppress(OSError):  # nobody may be there to read it
+            print(
+                f"associative-lstm: compiled kernels cannot be kept on disk ({words}), so that every start compiles "
+                "them again; NUMBA_CACHE_DIR can name another folder for them",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def _seal(data: bytes) -> bytes:

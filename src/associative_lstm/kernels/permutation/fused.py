@@ -13,7 +13,7 @@ from torch import Tensor
 from associative_lstm.functional import check_permutations
 from associative_lstm.kernels.compiler.runtime import announce_compilation, jit
 from associative_lstm.kernels.compiler.threads import over_batch
-from associative_lstm.kernels.derivatives import is_batched
+from associative_lstm.kernels.derivatives import in_forward_mode, is_batched
 from associative_lstm.kernels.operators import check_floating, check_tensors, differentiable, operator
 from associative_lstm.kernels.permutation import reference
 
@@ -54,7 +54,7 @@ def _save(ctx, inputs, output):
 def _differentiate(ctx, gradients, again):
     (grad,), (permutation,) = gradients, ctx.saved_tensors
     inverse = permutation.argsort()
-    if is_batched([grad]):
+    if in_forward_mode() or is_batched([grad]):
         again = _by_reference
     grad_u = again(grad, torch.zeros_like(grad[0]), inverse, not ctx.backwards)
     if not ctx.needs_input_grad[1]:

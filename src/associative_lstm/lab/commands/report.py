@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from associative_lstm.lab.commands.common import console, errors, progress_bar
+from associative_lstm.lab.words import counted
 
 
 def report(
@@ -32,5 +33,5 @@ def report(
     for problem in page.runs.problems:
         errors.print(problem, style="yellow", markup=False)
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(page.verdicts.items()))
-    console.print(f"{len(page.runs.runs)} runs; claims: {verdicts}")
+    console.print(f"{counted(len(page.runs.runs), 'run')}; claims: {verdicts}")
     console.print(f"written: {out} ({out.stat().st_size / 1e6:.1f} MB)")

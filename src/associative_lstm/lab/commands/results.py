@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from associative_lstm.lab.commands.common import console
+from associative_lstm.lab.words import counted
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -40,10 +41,11 @@ def pack(
     from associative_lstm.lab.run.packed import pack, remove_packed
 
     for path, added in pack(runs, tasks or ()).items():
-        console.print(f"written: {path} ({path.stat().st_size / 1e6:.2f} MB), {len(added)} runs from folders")
+        size = path.stat().st_size / 1e6
+        console.print(f"written: {path} ({size:.2f} MB), {counted(len(added), 'run')} from folders")
         if remove:
             removed, kept = remove_packed(path, added)
-            console.print(f"removed: {removed} folders")
+            console.print(f"removed: {counted(removed, 'folder')}")
             for folder, names in kept.items():
                 console.print(f"kept: {folder}, of which the pack has not {', '.join(names)}")
 
@@ -57,4 +59,4 @@ def unpack(tasks: _Tasks = None, runs: _Runs = Path("results/runs")) -> None:
     from associative_lstm.lab.run.packed import unpack
 
     for path, count in unpack(runs, tasks or ()).items():
-        console.print(f"{path}: {count} files written")
+        console.print(f"{path}: {counted(count, 'file')} written")

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from associative_lstm.lab.files import Interrupted, RunError
@@ -61,7 +62,7 @@ def train_side_by_side(
                     worker.stop()
     if stopping:
         begun = [folder / name for name in configs if (folder / name / "config.toml").exists()]
-        commands = " and ".join(f"alstm resume {run}" for run in begun)
+        commands = " and ".join(f"alstm resume {quote(str(run))}" for run in begun)
         how = f"; continue with: {commands}" if begun else " before anything was trained"
         raise Interrupted(f"stopped{how}", stopping)
     if failures:

@@ -27,6 +27,7 @@ import time
 from collections.abc import Collection
 from importlib import metadata
 from pathlib import Path
+from shlex import quote
 from typing import IO, Any
 
 from associative_lstm.lab.files import (
@@ -38,6 +39,7 @@ from associative_lstm.lab.files import (
 )
 from associative_lstm.lab.run.config import Config, complete, read_toml
 from associative_lstm.lab.run.packed import is_run, read_bytes, refuse_packed
+from associative_lstm.lab.words import counted
 
 TIMES = "times.jsonl"
 LOGS = ("log.jsonl", TIMES)
@@ -102,7 +104,7 @@ class RunLog:
             self.config = read_config(self.folder)
         elif path.exists():
             raise RunError(
-                f"{self.folder} already holds a run: continue it with `alstm resume {self.folder}`, "
+                f"{self.folder} already holds a run: continue it with `alstm resume {quote(str(self.folder))}`, "
                 "or choose another folder"
             )
         else:
@@ -158,6 +160,8 @@ class RunLog:
                 events = files.enter_context(open(self.folder / _Events.new_name(), "xb"))
                 for name, file in self._files.items():  # once nothing can fail any more
                     file.truncate(ends[name])
+                if positions is None:
+                    (self.folder / WEIGHTS).unlink(missing_ok=True)  # of what begins anew
                 self._events = _Events(events, last_step(self.folder))
             except OSError as error:
                 raise RunError(f"{self.folder} cannot be written: {error.strerror or error}") from error
@@ -296,7 +300,7 @@ def _misfit(path: Path, end: Any, digest: Any) -> str:
         return "is missing" if end else ""
     content = path.read_bytes()
     if len(content) < end:
-        return f"has {len(content)} bytes and should have {end}"
+        return f"has {counted(len(content), 'byte')} and should have {end:,}"
     if _digest(content[:end]) == digest:
         return ""
     whole = len(_parse(content[:end]))

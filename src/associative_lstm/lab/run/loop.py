@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import chain
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 import torch
@@ -27,6 +28,7 @@ from associative_lstm.lab.run.evaluation import cost_of_reading
 from associative_lstm.lab.run.folder import LOGS, TESTS, TIMES, WEIGHTS, RunLog, last_step, read_tests
 from associative_lstm.lab.run.signals import Asked, listening
 from associative_lstm.lab.run.step import Trainer, make_fabric
+from associative_lstm.lab.words import counted
 
 _MAY_DIFFER = ("steps", "checkpoint_every", "data")
 """What a resumed run may have otherwise than its checkpoint: it changes no number, if the text is the same."""
@@ -71,8 +73,10 @@ def train(
     fabric = make_fabric()
     with _own_settings():
         trainer = Trainer(config, fabric)  # before the folder: what cannot be trained leaves nothing behind
-        opened = RunLog(folder, config) if fabric.is_global_zero else nullcontext()
-        with _hearing(fabric, asked) as heard, opened as log:
+        with (
+            _hearing(fabric, asked) as heard,
+            RunLog(folder, config) if fabric.is_global_zero else nullcontext() as log,
+        ):
             if log is not None:
                 log.start()
             _loop(trainer, log, Path(folder), None, 0.0, show, heard)
@@ -95,8 +99,11 @@ def resume(
     new names, and the run goes on from the checkpoint, or from the start if there is none.
     """
     fabric = make_fabric()
-    opened = RunLog(folder) if fabric.is_global_zero else nullcontext()
-    with _own_settings(), _hearing(fabric, asked) as heard, opened as log:
+    with (
+        _own_settings(),
+        _hearing(fabric, asked) as heard,
+        RunLog(folder) if fabric.is_global_zero else nullcontext() as log,
+    ):
         config = fabric.broadcast(log.config if log is not None else None)
         assert config is not None
         if steps is not None and steps < config.steps:
@@ -139,7 +146,8 @@ def _check_same(log: RunLog, config: Config, checkpoint: Path, content: dict[str
     """
     path = log.folder / "config.toml"
     if (step := step_of(checkpoint)) > config.steps:
-        raise RunError(f"{path} says {config.steps} steps, and the run has made {step}: put back what it was")
+        wanted = counted(config.steps, "step")
+        raise RunError(f"{path} says {wanted}, and the run has made {step}: put back what it was")
     before = content.get("config")
     if not isinstance(before, dict):
         return
@@ -172,7 +180,8 @@ def _restore(
         path, content = next(checkpoints, (None, {}))
         if path is not None and step_of(path) == 0 and log is not None:
             # It serves a run that was killed before its second checkpoint. Where that is lost, nothing is begun over.
-            path = None if damaged or unfit or _goes_beyond(log, 0) else path
+            finished = (log.folder / WEIGHTS).exists()
+            path = None if damaged or unfit or finished or _goes_beyond(log, 0) else path
         path, content = fabric.broadcast((path, content))
         if path is None:
             break
@@ -201,7 +210,7 @@ def _restore(
         file, (what, path) = next(iter(unfit.items()))
         folder = file.parent
         raise RunError(
-            f"{file} {what}: `alstm resume {folder} --ignore-log` goes on from {path.name} "
+            f"{file} {what}: `alstm resume {quote(str(folder))} --ignore-log` goes on from {path.name} "
             "and keeps what there is of it beside"
         )
     if damaged:
@@ -252,8 +261,8 @@ def _start_over(log: RunLog, ignore_log: bool, say: Say) -> None:
         raise RunError(
             f"{folder} has a log up to step {step} and no checkpoint of that{weights}, "
             "so there is nothing to continue from: "
-            f"`alstm train --config {folder / 'config.toml'}` makes the run again in a new folder, "
-            f"`alstm resume {folder} --ignore-log` in this one, with what is there kept beside"
+            f"`alstm train --config {quote(str(folder / 'config.toml'))}` makes the run again in a new folder, "
+            f"`alstm resume {quote(str(folder))} --ignore-log` in this one, with what is there kept beside"
         )
     _say_kept(log.start(keep=any(sizes)), say)
 
@@ -404,7 +413,7 @@ def _most(fabric: Fabric, here: int) -> int:
 
 
 def _interruption(trainer: Trainer, folder: Path, number: int) -> Interrupted:
-    how = f"{_command(trainer)} resume {folder}{own.flags()}"
+    how = f"{_command(trainer)} resume {quote(str(folder))}{own.flags()}"
     return Interrupted(f"stopped after step {trainer.step}; continue with: {how}", number)
 
 

@@ -24,6 +24,7 @@ from associative_lstm.lab.run.model import (
     load_weights,
 )
 from associative_lstm.lab.tasks.base import Task
+from associative_lstm.lab.words import counted
 
 _FORMAT = 1
 
@@ -168,7 +169,8 @@ class Trainer:
         ranks, processes = content["ranks"], self.fabric.world_size
         if len(ranks) != processes:
             raise RunError(
-                f"the run was made by {len(ranks)} processes and cannot be continued by {processes}: "
+                f"the run was made by {counted(len(ranks), 'process', 'processes')} "
+                f"and cannot be continued by {processes}: "
                 f"start it with `torchrun --nproc-per-node` so that there are {len(ranks)} in all"
             )
         mine = ranks[self.fabric.global_rank]

@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from associative_lstm.lab.files import Diverged, Interrupted, RunError, write_atomically
+from associative_lstm.lab.files import Diverged, Interrupted, RunError, memory_lacked, write_atomically
 from associative_lstm.lab.networks import NETWORKS
 from associative_lstm.lab.run.checkpoint import exported_step, find_checkpoints, step_of
 from associative_lstm.lab.run.config import Config
@@ -61,8 +61,11 @@ def make_run(job: Job, asked: Asked | None = None) -> str | None:
     """
     try:
         _make(job, asked)
-    except (RunError, OSError, ValueError) as error:
-        return f"{job.folder}: {error}"
+    except (RuntimeError, MemoryError, OSError, ValueError) as error:
+        lack = memory_lacked(error)
+        if lack is None and not isinstance(error, RunError | OSError | ValueError):
+            raise
+        return f"{job.folder}: {lack or error}"
     return None
 
 
