@@ -80,7 +80,7 @@ def test_nothing_takes_the_place_of_what_is_no_file(alstm, run, tmp_path):
         (["train", "xml", "--lr", "1e39"], "learning_rate must be at most 3.4e+38 in size, got 1e+39"),
         (
             ["train", "xml", "--config", "/dev/zero"],
-            "configuration '/dev/zero' is not valid TOML: it is longer",
+            "configuration '/dev/zero' cannot be read: it is not a file",
         ),
         (["sample", "RUN", "--temperature", "inf"], "--temperature must be a finite number, got inf"),
         (["bench", "--seconds", "inf", "--out", "new"], "--seconds must be a finite number, got inf"),

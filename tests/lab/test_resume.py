@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from associative_lstm.kernels.compiler import threads
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.run.checkpoint import find_checkpoints, load_checkpoint
 from associative_lstm.lab.run.config import complete
@@ -81,7 +82,7 @@ def test_every_networks_state_is_carried_through_a_checkpoint(tmp_path, model):
 
 def test_resume_is_exact_with_threads_that_are_started_anew(tmp_path, monkeypatch):
     """Through three layers gradients vanish into denormals, which every thread must take alike."""
-    threads = torch.get_num_threads()
+    before = torch.get_num_threads()
     model = {"model": "associative-lstm", "copies": 2, "layers": 3}
     model |= {"window": 100, "batch_size": 4, "threads": 2}
     try:
@@ -93,7 +94,7 @@ def test_resume_is_exact_with_threads_that_are_started_anew(tmp_path, monkeypatc
                 else:
                     resume(tmp_path / name, steps=steps)
     finally:
-        torch.set_num_threads(threads)
+        torch.set_num_threads(before)
     assert_same_run(tmp_path / "whole", tmp_path / "halves")
 
 

@@ -45,8 +45,8 @@ def demo(
     folder = out or next(p for k in range(1, 10_000) if not lexists(p := Path("runs") / f"demo-{k}"))
     if folder.exists() and any(folder.iterdir()):
         raise RunError(f"{folder} is not empty: choose another folder")
-    folder.mkdir(parents=True, exist_ok=True)  # what stands in the way is said before anything is shown
     configs = demo_configs(steps, seed)
+    folder.mkdir(parents=True, exist_ok=True)  # what stands in the way is said before anything is shown
     console.print(Text.from_markup(_INTRODUCTION))
     console.print()
     started = time.monotonic()
