@@ -119,7 +119,7 @@ def test_another_number_of_processes_is_refused(folders, processes):
             [*command, "--steps", "20"], capture_output=True, text=True, timeout=HANGS, check=False
         )
         assert done.returncode == 1
-        sentence = "alstm: the run was made by 1 processes and cannot be continued by 2"
+        sentence = "alstm: the run was made by 1 process and cannot be continued by 2"
         assert sentence in done.stderr
     assert associative_lstm.lab.run.folder.read_config(folder).steps == 12
     assert (folder / "log.jsonl").read_bytes() == before
