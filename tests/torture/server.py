@@ -121,7 +121,7 @@ class Server:
         place: Place,
         *,
         limits: Limits = Limits(),  # noqa: B008 (a tuple)
-        streams: Streams = Streams(),  # noqa: B008
+        streams: Streams = Streams(),  # noqa: B008 (a tuple)
         prepare: Callable[[], None] | None = None,
         own_process: bool = False,
         main: Callable[[], object] | None = None,

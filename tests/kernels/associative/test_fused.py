@@ -268,7 +268,7 @@ def test_nothing_outside_the_arrays_is_read_or_written():
 
         def product(w):
             packed = pack(w)
-            return loops.Product(packed, between_margins(batch, packed.filled))  # noqa: B023
+            return loops.Product(packed, between_margins(batch, packed.filled))  # noqa: B023 (called in its turn)
 
         loops.forward(
             0, batch, ALONE, whole, 0, product(w.T), loops.State(h, c), loops.Kept(z, output, cells)

@@ -126,7 +126,7 @@ def test_on_a_full_disk_kernels_are_used_and_not_kept(folder, monkeypatch, capsy
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
     def full(path, mode="r"):
-        file = open(path, mode)  # noqa: SIM115
+        file = open(path, mode)  # noqa: SIM115 (returned open)
         if "w" in mode:
             file.close()
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -63,7 +63,7 @@ def by_team(kernel: Any, batch: int, weights: np.ndarray, *args: Any) -> None:
 
 
 def _run(team, slices, batch, *args):
-    in_team(_kernel, team, slices, batch, args)  # noqa: F821
+    in_team(_kernel, team, slices, batch, args)  # noqa: F821 (given by _runner)
 
 
 @functools.cache
