@@ -13,7 +13,7 @@ test: lint
 # What to run between two edits: a minute and a half on two cores.
 quick: lint
 	$(BIN)/pytest -q -x tests/test_functional.py tests/test_memory.py tests/nn/test_against_twin.py \
-		tests/nn/test_associative_lstm.py tests/lab/test_config.py tests/lab/test_tasks.py
+		tests/nn/test_associative_lstm.py tests/lab/run/test_config.py tests/lab/tasks/test_tasks.py
 
 # Whether pages, README and recorded verdicts are what the logs say; `make test` has it too.
 check-results: .venv/installed

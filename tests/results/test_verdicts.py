@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from associative_lstm.lab.experiments.claims import read_claims
+from associative_lstm.lab.experiments.claim import read_claims
 from associative_lstm.lab.experiments.learning.curves import NETWORKS, START_TASKS, curve
 from associative_lstm.lab.experiments.learning.figures import FIGURES
 from associative_lstm.lab.experiments.learning.runs import Logs

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from associative_lstm.lab.colours import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from associative_lstm.lab.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from associative_lstm.lab.words import counted
 
 Settings = Mapping[str, Any]

@@ -8,9 +8,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from associative_lstm.kernels import BACKENDS, associative
-from associative_lstm.nn.base import (
-    AssociativeBase,
-    AssociativeLSTMState,
+from associative_lstm.nn.associative_base import AssociativeBase, AssociativeLSTMState
+from associative_lstm.nn.checks import (
     check_choice,
     check_input,
     check_number,

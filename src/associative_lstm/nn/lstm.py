@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from associative_lstm.nn._recurrent import RecurrentNetwork
-from associative_lstm.nn.base import check_number, check_positive_int
+from associative_lstm.nn.baseline import RecurrentNetwork
+from associative_lstm.nn.checks import check_number, check_positive_int
 
 
 class LSTM(RecurrentNetwork):

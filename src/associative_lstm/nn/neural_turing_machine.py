@@ -7,8 +7,8 @@ from torch import Tensor
 
 from associative_lstm.kernels import BACKENDS, ntm
 from associative_lstm.kernels.ntm import NTMState
-from associative_lstm.nn._recurrent import RecurrentNetwork
-from associative_lstm.nn.base import check_choice, check_positive_int
+from associative_lstm.nn.baseline import RecurrentNetwork
+from associative_lstm.nn.checks import check_choice, check_positive_int
 
 
 class NeuralTuringMachine(RecurrentNetwork):

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from associative_lstm.kernels import BACKENDS
 from associative_lstm.kernels import permutation as permuted_sums
-from associative_lstm.nn._recurrent import RecurrentNetwork, draw_permutation
-from associative_lstm.nn.base import check_choice
+from associative_lstm.nn.baseline import RecurrentNetwork, draw_permutation
+from associative_lstm.nn.checks import check_choice
 
 
 class PermutationRNN(RecurrentNetwork):

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from associative_lstm.kernels import BACKENDS, unitary
 from associative_lstm.kernels.unitary import reference
-from associative_lstm.nn._recurrent import RecurrentNetwork, draw_permutation
-from associative_lstm.nn.base import check_choice
+from associative_lstm.nn.baseline import RecurrentNetwork, draw_permutation
+from associative_lstm.nn.checks import check_choice
 
 
 class _UnitaryBase(RecurrentNetwork):

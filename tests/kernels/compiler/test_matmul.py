@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from associative_lstm.kernels.compiler.matmul import MOST_ROWS, VECTORS, multiply, pack
-from associative_lstm.kernels.compiler.products import add_products
 from associative_lstm.kernels.compiler.target import VECTOR_BYTES
 from associative_lstm.kernels.compiler.team import ALONE, Turn
 
@@ -91,19 +90,3 @@ def test_arrays_smaller_than_the_product_are_refused():
     for arguments in wrong:
         with pytest.raises(IndexError, match="smaller than the product"):
             multiply(*arguments)
-
-
-@each_type
-@pytest.mark.parametrize("rows", [1, 2, 3, 6])
-@pytest.mark.parametrize(("inner", "outer"), [(1, 1), (3, 5), (4, 16), (7, 33), (64, 100)])
-def test_products_are_added_to_what_is_there(dtype, rows, inner, outer):
-    x, a, start = numbers((rows, inner), dtype), numbers((inner, outer), dtype), numbers((rows, outer), dtype)
-    y = start.copy()
-    add_products(y, a, x)
-    exact = start + x.astype(np.longdouble) @ a.astype(np.longdouble)
-    bound = (inner + 1) * np.finfo(dtype).eps * (np.abs(start) + np.abs(x) @ np.abs(a))
-    assert (np.abs(y - exact) <= bound).all()
-    for row in range(rows):  # whichever rows stand beside it
-        alone = start[row : row + 1].copy()
-        add_products(alone, a, x[row : row + 1])
-        np.testing.assert_array_equal(alone[0], y[row])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from associative_lstm.lab import cli
-from associative_lstm.lab.experiments.claims import judge, read_claims, write_claims
+from associative_lstm.lab.experiments.claim import judge, read_claims, write_claims
 from associative_lstm.lab.experiments.learning.curves import curve
 from associative_lstm.lab.experiments.learning.figure import LearningFigure, preparation
 from associative_lstm.lab.experiments.learning.runs import Logs

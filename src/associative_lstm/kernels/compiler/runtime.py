@@ -9,7 +9,7 @@ from typing import Any
 import numba
 from numba.core import event
 
-from associative_lstm.kernels.compiler.kept import cache_of, kept
+from associative_lstm.kernels.compiler.disk_cache import cache_of, kept
 
 
 def jit(function: Callable) -> Any:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from associative_lstm.kernels.compiler.elementary import exp, sigmoid, tanh
-from associative_lstm.kernels.compiler.products import add_products
 from associative_lstm.kernels.compiler.runtime import jit
+from associative_lstm.kernels.ntm.products import add_products
 from associative_lstm.kernels.ntm.reference import EPSILON, SMALLEST_WEIGHT, STRONGEST
 
 

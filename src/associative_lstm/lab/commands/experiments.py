@@ -11,8 +11,8 @@ from rich.table import Table as Shown
 
 from associative_lstm.lab.commands import learning
 from associative_lstm.lab.commands.common import console, errors, progress_bar
-from associative_lstm.lab.commands.executing import check_cluster
-from associative_lstm.lab.commands.outcomes import print_outcome
+from associative_lstm.lab.commands.jobs import check_cluster
+from associative_lstm.lab.commands.verdicts import print_outcome
 from associative_lstm.lab.experiments.experiment import Experiment, Measurement
 from associative_lstm.lab.experiments.learning.figure import LearningFigure
 from associative_lstm.lab.experiments.learning.wikipedia import WikipediaFigure

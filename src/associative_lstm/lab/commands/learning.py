@@ -11,8 +11,8 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn
 
 from associative_lstm.lab.commands.common import errors
-from associative_lstm.lab.commands.executing import Address, Cluster, Jobs, executing
-from associative_lstm.lab.commands.outcomes import print_outcome
+from associative_lstm.lab.commands.jobs import Address, Cluster, Jobs, executing
+from associative_lstm.lab.commands.verdicts import print_outcome
 from associative_lstm.lab.experiments.learning.figure import LearningFigure, make, preparation
 from associative_lstm.lab.experiments.learning.runs import Logs
 from associative_lstm.lab.experiments.learning.wikipedia import WikipediaFigure, figure_10

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from associative_lstm.lab.colours import CYCLE
 from associative_lstm.lab.files import RunError, write_atomically
 from associative_lstm.lab.networks import label_of
+from associative_lstm.lab.palette import CYCLE
 from associative_lstm.lab.run.config import Config
 from associative_lstm.lab.run.folder import read_config, read_log
 from associative_lstm.lab.tasks import TASKS

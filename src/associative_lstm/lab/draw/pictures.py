@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 from torch import Tensor
 
-from associative_lstm.lab.colours import CYCLE
 from associative_lstm.lab.files import write_atomically
+from associative_lstm.lab.palette import CYCLE
 
 STYLE: Any = {
     "font.size": 12,

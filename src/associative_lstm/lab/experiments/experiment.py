@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from associative_lstm.lab.experiments.claims import Claim
+from associative_lstm.lab.experiments.claim import Claim
 
 Advance = Callable[[], None]
 

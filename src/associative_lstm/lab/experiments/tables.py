@@ -9,7 +9,7 @@ from typing import Any
 
 from associative_lstm.lab.bench import speed
 from associative_lstm.lab.draw.tables import markdown_table
-from associative_lstm.lab.experiments.claims import Claim, judge, write_claims
+from associative_lstm.lab.experiments.claim import Claim, judge, write_claims
 from associative_lstm.lab.experiments.experiment import Advance, Experiment, Outcome
 from associative_lstm.lab.files import write_atomically
 from associative_lstm.lab.run.config import PRESETS, Config, complete, task_of

@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from associative_lstm.lab import colours
-from associative_lstm.lab.colours import BLUE, VERMILION
+from associative_lstm.lab import palette
 from associative_lstm.lab.experiments.experiment import Points
 from associative_lstm.lab.experiments.learning.measures import WINDOW
 from associative_lstm.lab.experiments.learning.runs import Run, means
+from associative_lstm.lab.palette import BLUE, VERMILION
 from associative_lstm.lab.tasks import TASKS
 
 POINTS = 200
 """Points of a line at most; a longer log is averaged over as many lines as it takes."""
 
 PALETTE: Mapping[str, str] = {
-    name.lower(): value for name, value in vars(colours).items() if name.isupper() and isinstance(value, str)
+    name.lower(): value for name, value in vars(palette).items() if name.isupper() and isinstance(value, str)
 }
 """The colours by name: the page's style may show black as white."""
 

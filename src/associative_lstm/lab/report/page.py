@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from associative_lstm.lab.experiments.claims import Claim, shown
+from associative_lstm.lab.experiments.claim import Claim, shown
 from associative_lstm.lab.experiments.learning.figure import preparation
 from associative_lstm.lab.experiments.learning.runs import Logs
 from associative_lstm.lab.experiments.registry import EXPERIMENTS

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 from PIL import Image
 
-from associative_lstm.lab.experiments.claims import Claim, judge, read_claims
+from associative_lstm.lab.experiments.claim import Claim, judge, read_claims
 from associative_lstm.lab.experiments.experiment import Experiment
 from associative_lstm.lab.experiments.learning.figure import LearningFigure, OpenClaim
 from associative_lstm.lab.report.learning import Plotted, plots_of

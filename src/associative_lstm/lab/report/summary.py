@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from associative_lstm.lab.experiments.claims import Claim
+from associative_lstm.lab.experiments.claim import Claim
 
 
 def _all(verdict: str, *keys: str) -> dict[str, str]:

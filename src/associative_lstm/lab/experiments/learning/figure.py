@@ -10,7 +10,7 @@ import numpy as np
 
 from associative_lstm.lab.draw.pictures import save_figure
 from associative_lstm.lab.draw.tables import save_table
-from associative_lstm.lab.experiments.claims import Claim, judge, write_claims
+from associative_lstm.lab.experiments.claim import Claim, judge, write_claims
 from associative_lstm.lab.experiments.experiment import Experiment, Outcome
 from associative_lstm.lab.experiments.learning.criteria import Criterion
 from associative_lstm.lab.experiments.learning.curves import Curve, curve, smoke

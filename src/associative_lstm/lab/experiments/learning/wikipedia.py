@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from associative_lstm.lab.draw.pictures import save_figure, style
 from associative_lstm.lab.draw.tables import markdown_table, save_table
-from associative_lstm.lab.experiments.claims import Claim, judge, write_claims
+from associative_lstm.lab.experiments.claim import Claim, judge, write_claims
 from associative_lstm.lab.experiments.experiment import Outcome
 from associative_lstm.lab.experiments.learning.curves import RATES, Curve, Network
 from associative_lstm.lab.experiments.learning.drawing import look_of

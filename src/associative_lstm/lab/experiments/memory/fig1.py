@@ -10,7 +10,7 @@ from torch import Tensor
 from associative_lstm.functional import random_key
 from associative_lstm.lab.draw.pictures import contact_sheet, save_figure, style
 from associative_lstm.lab.draw.tables import save_table
-from associative_lstm.lab.experiments.claims import judge, write_claims
+from associative_lstm.lab.experiments.claim import judge, write_claims
 from associative_lstm.lab.experiments.experiment import Advance, Measurement, Outcome
 from associative_lstm.lab.experiments.memory.photographs import (
     SIZE,

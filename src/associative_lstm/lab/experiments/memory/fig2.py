@@ -18,14 +18,14 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from associative_lstm.functional import random_key
-from associative_lstm.lab.colours import BLUE, VERMILION
 from associative_lstm.lab.draw.pictures import save_figure, style
 from associative_lstm.lab.draw.tables import save_table
-from associative_lstm.lab.experiments.claims import Claim, judge, write_claims
+from associative_lstm.lab.experiments.claim import Claim, judge, write_claims
 from associative_lstm.lab.experiments.experiment import Advance, Measurement, Outcome, Points
 from associative_lstm.lab.experiments.memory.photographs import load_photographs, to_vectors
 from associative_lstm.lab.experiments.memory.threads import one_thread_each
 from associative_lstm.lab.files import write_atomically
+from associative_lstm.lab.palette import BLUE, VERMILION
 from associative_lstm.memory import HolographicMemory, expected_error
 
 GRID = [1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90, 100]

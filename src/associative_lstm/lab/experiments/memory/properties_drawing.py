@@ -7,9 +7,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 from torch import Tensor
 
-from associative_lstm.lab.colours import BLACK, CYCLE
 from associative_lstm.lab.draw.pictures import picture_table, style
 from associative_lstm.lab.experiments.memory.photographs import SIDE, to_pixels
+from associative_lstm.lab.palette import BLACK, CYCLE
 from associative_lstm.lab.words import counted
 
 COLOUR = dict(zip((1, 4, 20, 100), CYCLE, strict=False))

@@ -1,7 +1,5 @@
 """What the Associative LSTM's cell and layer share: options, their checks, parameters and initialisation."""
 
-import contextlib
-import math
 from typing import Any, NamedTuple
 
 import torch
@@ -10,6 +8,7 @@ from torch import Tensor, nn
 from associative_lstm import functional as F
 from associative_lstm.kernels.associative import reference
 from associative_lstm.kernels.associative.rows import Rows
+from associative_lstm.nn.checks import check_choice, check_dtype, check_number, check_positive_int
 
 KEY_INITS = ("glorot", "conjugate")
 
@@ -145,84 +144,3 @@ class AssociativeBase(nn.Module):
 def _split(block: slice, parts: int) -> list[slice]:
     size = (block.stop - block.start) // parts
     return [slice(block.start + k * size, block.start + (k + 1) * size) for k in range(parts)]
-
-
-def check_positive_int(name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name}: expected an int, got {type(value).__name__}")
-    if value < 1:
-        raise ValueError(f"{name}: expected at least 1, got {value}")
-
-
-def check_number(name: str, value: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name}: expected a number, got {type(value).__name__}")
-    if not math.isfinite(value):
-        raise ValueError(f"{name}: expected a finite number, got {value}")
-
-
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name}: expected one of {', '.join(map(repr, choices))}, got {value!r}")
-
-
-def check_dtype(dtype: torch.dtype | None) -> None:
-    if dtype is not None and not dtype.is_floating_point:
-        raise TypeError(f"dtype: expected a floating-point type, got {dtype}")
-
-
-def check_input(x: Tensor, input_size: int, weight: Tensor) -> None:
-    """Refuse an x ``(..., input_size)`` that does not fit ``weight``."""
-    if not x.is_floating_point():
-        raise ValueError(f"x: expected a floating-point tensor, got {x.dtype}")
-    if x.dtype != weight.dtype and not _autocast(x):
-        raise ValueError(f"x: expected {weight.dtype}, the type of the weights, got {x.dtype}")
-    _check_place("x", x, weight)
-    if x.shape[-1] != input_size:
-        raise ValueError(f"x: expected a last dimension of input_size={input_size}, got {x.shape[-1]}")
-
-
-def check_steps(x: Tensor, dim: int) -> None:
-    """Refuse a sequence without a time step. A batch may have no items."""
-    if x.shape[dim] < 1:
-        raise ValueError(f"x: expected at least one time step, got shape {tuple(x.shape)}")
-
-
-def check_state(name: str, state: Tensor, shape: tuple[int, ...], weight: Tensor) -> None:
-    """Refuse a state of another shape than this, or of another type or device than ``weight``."""
-    if not isinstance(state, Tensor):
-        raise TypeError(f"{name}: expected a tensor, got {type(state).__name__}")
-    if tuple(state.shape) != shape:
-        raise ValueError(f"{name}: expected shape {shape}, got {tuple(state.shape)}")
-    if state.dtype != weight.dtype:
-        raise ValueError(f"{name}: expected {weight.dtype}, the type of the weights, got {state.dtype}")
-    _check_place(name, state, weight)
-
-
-def check_pair(names: tuple[str, str], state: tuple[Tensor, Tensor]) -> None:
-    """Refuse a state that is not a pair."""
-    if not isinstance(state, tuple | list) or len(state) != 2:
-        kind = type(state).__name__
-        if isinstance(state, tuple | list):
-            kind += f" of {len(state)}"
-        raise TypeError(f"state: expected a tuple of two tensors ({', '.join(names)}), got {kind}")
-
-
-def _check_place(name: str, tensor: Tensor, weight: Tensor) -> None:
-    if tensor.device != weight.device:
-        raise ValueError(
-            f"{name}: expected a tensor on {weight.device}, where the weights are, got one on {tensor.device}"
-        )
-    if tensor.layout is not torch.strided:
-        raise ValueError(f"{name}: expected a dense tensor, got {tensor.layout}")
-
-
-def float_precision(x: Tensor) -> contextlib.AbstractContextManager:
-    """Switches autocast off: a memory that is summed up over many steps wants the weights' own precision."""
-    if _autocast(x):
-        return torch.autocast(x.device.type, enabled=False)
-    return contextlib.nullcontext()
-
-
-def _autocast(x: Tensor) -> bool:
-    return x.device.type != "meta" and torch.is_autocast_enabled(x.device.type)

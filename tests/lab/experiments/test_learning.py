@@ -10,7 +10,7 @@ import pytest
 
 import made_runs
 from associative_lstm.lab.cli import main
-from associative_lstm.lab.experiments.claims import read_claims
+from associative_lstm.lab.experiments.claim import read_claims
 from associative_lstm.lab.experiments.learning import measures
 from associative_lstm.lab.experiments.learning import runs as runs_module
 from associative_lstm.lab.experiments.learning.curves import (

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from associative_lstm.nn.base import (
+from associative_lstm.nn.checks import (
     check_input,
     check_positive_int,
     check_state,

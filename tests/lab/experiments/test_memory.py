@@ -14,7 +14,7 @@ from associative_lstm.lab import cli
 from associative_lstm.lab.bench import speed
 from associative_lstm.lab.bench.timing import Timing
 from associative_lstm.lab.experiments import tables
-from associative_lstm.lab.experiments.claims import judge, read_claims, write_claims
+from associative_lstm.lab.experiments.claim import judge, read_claims, write_claims
 from associative_lstm.lab.experiments.memory import capacity, fig1, fig2, properties
 from associative_lstm.lab.experiments.memory.bindings import BINDINGS, retrieve
 from associative_lstm.lab.experiments.registry import EXPERIMENTS

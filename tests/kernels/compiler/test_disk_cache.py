@@ -13,7 +13,7 @@ import pytest
 from numba.core import caching
 
 import associative_lstm
-from associative_lstm.kernels.compiler import kept, runtime
+from associative_lstm.kernels.compiler import disk_cache, runtime
 from waiting import HANGS
 
 KERNELS = """
@@ -33,7 +33,7 @@ def half(x):
 def folder(tmp_path, monkeypatch):
     """Where kernels are kept during the test. Nothing has been said yet of kernels that could not be."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(kept, "_told", set())
+    monkeypatch.setattr(disk_cache, "_told", set())
     (tmp_path / "tiny.py").write_text(KERNELS)
     return tmp_path / "cache"
 
@@ -103,11 +103,11 @@ def test_machine_code_with_one_wrong_bit_is_never_run(folder):
 
 def test_what_other_sources_left_behind_is_not_loaded(folder, monkeypatch):
     """As when a process ends between writing the new index and the new kernel, over files of an older version."""
-    monkeypatch.setattr(kept, "_SOURCES", b"older")
+    monkeypatch.setattr(disk_cache, "_SOURCES", b"older")
     use(folder)
     path = file_of(folder, "double", ".nbc")
     stale = path.read_bytes()
-    monkeypatch.setattr(kept, "_SOURCES", b"newer")
+    monkeypatch.setattr(disk_cache, "_SOURCES", b"newer")
     assert compiled(use(folder))
     path.write_bytes(stale)
     assert compiled(use(folder))

@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from associative_lstm.lab import cli
-from associative_lstm.lab.experiments.claims import read_claims
+from associative_lstm.lab.experiments.claim import read_claims
 from associative_lstm.lab.experiments.learning import wikipedia
 from associative_lstm.lab.experiments.learning.figure import make
 from associative_lstm.lab.experiments.learning.runs import Logs, read_curve
