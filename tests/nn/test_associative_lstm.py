@@ -48,8 +48,11 @@ def test_signature():
         "num_heads": 1,
         "recurrent_update": True,
         "activation": "bound",
-        "key_init": "glorot",
-        "forget_bias": 0.0,
+        "start": "fast",
+        "key_init": None,
+        "forget_bias": None,
+        "update_init": None,
+        "horizon": 120,
         "backend": "auto",
         "device": None,
         "dtype": None,
@@ -208,7 +211,7 @@ def test_cell_is_one_step_of_the_layer():
 def test_weights_start_glorot_uniform_block_by_block_and_biases_at_zero():
     torch.manual_seed(0)
     heads, hidden = 2, 64
-    layer = AssociativeLSTM(50, hidden, num_heads=heads)
+    layer = AssociativeLSTM(50, hidden, num_heads=heads, start="paper")
     half = hidden // 2
     blocks = [half] * (1 + 2 * heads) + [hidden] * 3 * heads
     for weight, fan_in in [(layer.weight_ih_l0, 50), (layer.weight_hh_l0, heads * hidden)]:
@@ -221,7 +224,7 @@ def test_weights_start_glorot_uniform_block_by_block_and_biases_at_zero():
 
 
 def test_forget_bias_is_where_the_forget_gate_starts_and_nothing_else():
-    layer = AssociativeLSTM(INPUT, N, 2, bidirectional=True, forget_bias=1.5)
+    layer = AssociativeLSTM(INPUT, N, 2, bidirectional=True, start="paper", forget_bias=1.5)
     for suffix in ("l0", "l0_reverse", "l1", "l1_reverse"):
         bias = layer.get_parameter(f"bias_{suffix}")
         assert bias[: N // 2].eq(1.5).all()
@@ -231,7 +234,8 @@ def test_forget_bias_is_where_the_forget_gate_starts_and_nothing_else():
 @pytest.mark.parametrize("num_heads", [1, 3])
 def test_conjugate_keys_start_on_the_unit_circle(num_heads):
     torch.manual_seed(0)
-    layer = AssociativeLSTM(INPUT, 64, num_heads=num_heads, key_init="conjugate", dtype=torch.float64)
+    options = {"start": "paper", "key_init": "conjugate", "dtype": torch.float64}
+    layer = AssociativeLSTM(INPUT, 64, num_heads=num_heads, **options)
     rows = layer.rows
     r_i, r_o = (layer.bias_l0[block].view(num_heads, 64) for block in (rows.input_key, rows.output_key))
     modulus = r_i.unflatten(-1, (2, -1)).norm(dim=-2)
@@ -247,9 +251,8 @@ def test_conjugate_keys_start_on_the_unit_circle(num_heads):
 def test_conjugate_keys_make_the_layer_start_as_a_gated_sum(backend, num_copies):
     r"""Without weights but those of the update, :math:`h_t = g_o bound(\sum_k g_f^{t-k} g_i u_k)`: gates are 1/2."""
     torch.manual_seed(0)
-    layer = AssociativeLSTM(
-        INPUT, N, num_copies=num_copies, key_init="conjugate", backend=backend, dtype=torch.float64
-    )
+    options = {"start": "paper", "key_init": "conjugate", "dtype": torch.float64}
+    layer = AssociativeLSTM(INPUT, N, num_copies=num_copies, backend=backend, **options)
     with torch.no_grad():
         layer.weight_hh_l0.zero_()
         layer.weight_ih_l0[: layer.rows.update.start] = 0

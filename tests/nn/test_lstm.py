@@ -64,6 +64,8 @@ def test_forget_bias_is_where_the_forget_gate_starts():
 def test_a_forget_bias_that_is_no_number_is_refused():
     with pytest.raises(ValueError, match="forget_bias: expected a finite number, got nan"):
         LSTM(5, 7, forget_bias=float("nan"))
+    with pytest.raises(ValueError, match="forget_bias: expected a number or 'chrono', got 'mixed'"):
+        LSTM(5, 7, forget_bias="mixed")
 
 
 def test_every_gate_is_glorot_uniform():

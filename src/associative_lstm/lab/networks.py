@@ -39,6 +39,8 @@ class Entry:
     """N_h, if nothing else is asked for: the paper's."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Those of ``ARGUMENTS`` that it understands, each with its default; None leaves the choice to the task."""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of its class that are the same in every run."""
     even: bool = False
     """Whether N_h real numbers are half as many complex ones."""
     kernel: str | None = None
@@ -60,8 +62,8 @@ class Entry:
         return made
 
     def arguments(self, settings: Settings) -> dict[str, Any]:
-        """The keyword arguments that the options of a complete configuration become."""
-        return {ARGUMENTS[key]: settings[key] for key in self.options}
+        """The keyword arguments that the options of a complete configuration become, and those fixed."""
+        return {**self.fixed, **{ARGUMENTS[key]: settings[key] for key in self.options}}
 
 
 def _units(settings: Settings) -> float:
@@ -97,6 +99,7 @@ NETWORKS: dict[str, Entry] = {
         "Associative LSTM",
         options={"copies": 1, "heads": 1, "key_init": "glorot", "forget_bias": 0.0, "recurrent_update": None}
         | _TASKS_CHOICE,
+        fixed={"start": "paper"},  # which recorded runs began with
         even=True,
         kernel="associative.fused",
         details=_associative_details,

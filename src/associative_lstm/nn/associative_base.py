@@ -1,4 +1,4 @@
-"""What the Associative LSTM's cell and layer share: options, their checks, parameters and initialisation."""
+"""What the Associative LSTM's cell and layer share: options as attributes, parameters, permutations."""
 
 from typing import Any, NamedTuple
 
@@ -6,11 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from associative_lstm import functional as F
-from associative_lstm.kernels.associative import reference
 from associative_lstm.kernels.associative.rows import Rows
-from associative_lstm.nn.checks import check_choice, check_dtype, check_number, check_positive_int
-
-KEY_INITS = ("glorot", "conjugate")
+from associative_lstm.nn import start
+from associative_lstm.nn.checks import check_dtype
+from associative_lstm.nn.options import Options
 
 
 class AssociativeLSTMState(NamedTuple):
@@ -31,45 +30,25 @@ torch.utils._pytree._register_namedtuple(
 
 
 class AssociativeBase(nn.Module):
-    """The options of a cell and of a layer, checked, and the parameters of one direction."""
+    """The options of a cell and of a layer, and the parameters of one direction."""
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool,
-        num_copies: int,
-        num_heads: int,
-        recurrent_update: bool,
-        activation: str,
-        key_init: str,
-        forget_bias: float,
-        dtype: torch.dtype | None,
-    ) -> None:
+    def __init__(self, options: Options, dtype: torch.dtype | None) -> None:
         super().__init__()
-        for name, value in [("input_size", input_size), ("num_copies", num_copies), ("num_heads", num_heads)]:
-            check_positive_int(name, value)
-        check_positive_int("hidden_size", hidden_size)
-        if hidden_size % 2:
-            raise ValueError(
-                f"hidden_size: expected an even number (real and imaginary halves), got {hidden_size}"
-            )
-        check_choice("activation", activation, tuple(reference.ACTIVATIONS))
-        check_choice("key_init", key_init, KEY_INITS)
-        check_number("forget_bias", forget_bias)
         check_dtype(dtype)
-        if not bias and (key_init == "conjugate" or forget_bias != 0):
-            raise ValueError("bias: key_init='conjugate' and forget_bias set biases, so expected bias=True")
-        self.input_size = input_size
-        self.hidden_size = hidden_size
-        self.has_bias = bias
-        self.num_copies = num_copies
-        self.num_heads = num_heads
-        self.recurrent_update = recurrent_update
-        self.activation = activation
-        self.key_init = key_init
-        self.forget_bias = forget_bias
-        self.rows = Rows.of(hidden_size, num_heads)
+        self.options = options
+        self.input_size = options.input_size
+        self.hidden_size = options.hidden_size
+        self.has_bias = options.bias
+        self.num_copies = options.num_copies
+        self.num_heads = options.num_heads
+        self.recurrent_update = options.recurrent_update
+        self.activation = options.activation
+        self.start = options.start
+        self.key_init = options.key_init
+        self.forget_bias = options.forget_bias
+        self.update_init = options.update_init
+        self.horizon = options.horizon
+        self.rows = Rows.of(options.hidden_size, options.num_heads)
 
     @property
     def read_size(self) -> int:
@@ -98,30 +77,16 @@ class AssociativeBase(nn.Module):
         permutations = getattr(self, f"permutations{suffix}")
         permutations.copy_(F.random_permutations(*permutations.shape))
 
-    @torch.no_grad()
     def _reset_direction(self, suffix: str) -> None:
-        weights = getattr(self, f"weight_ih{suffix}"), getattr(self, f"weight_hh{suffix}")
-        heads = self.num_heads
-        for k, block in enumerate(self.rows):
-            for part in _split(block, 1 if k == 0 else heads):
-                for weight in weights:
-                    if part.start < weight.shape[0]:
-                        nn.init.xavier_uniform_(weight[part])
-        if not self.has_bias:
-            return
-        bias = getattr(self, f"bias{suffix}")
-        bias.zero_()
-        bias[self.rows.forget] = self.forget_bias
-        if self.key_init == "conjugate":
-            key = F.random_key(self.hidden_size, heads, dtype=bias.dtype, device=bias.device)
-            bias[self.rows.input_key] = key.flatten()
-            bias[self.rows.output_key] = F.conjugate(key).flatten()
+        weight_ih, weight_hh, bias = (
+            getattr(self, f"{kind}{suffix}") for kind in ("weight_ih", "weight_hh", "bias")
+        )
+        start.draw(self.options, weight_ih, weight_hh, bias, first=suffix in ("", "_l0", "_l0_reverse"))
 
     def extra_repr(self) -> str:
-        parts = [f"{self.input_size}, {self.hidden_size}"]
         defaults = {
             "num_layers": 1,
-            "has_bias": True,
+            "bias": True,
             "batch_first": False,
             "dropout": 0.0,
             "bidirectional": False,
@@ -129,18 +94,16 @@ class AssociativeBase(nn.Module):
             "num_heads": 1,
             "recurrent_update": True,
             "activation": "bound",
-            "key_init": "glorot",
-            "forget_bias": 0.0,
+            "start": "fast",
+            **self.options.choices(),
+            "horizon": 120,
             "learn_initial_state": False,
             "keep_states_every": 1,
             "backend": "auto",
         }
+        parts = [f"{self.input_size}, {self.hidden_size}"]
         for name, default in defaults.items():
-            if getattr(self, name, default) != default:
-                parts.append(f"{name.removeprefix('has_')}={getattr(self, name)!r}")
+            value = getattr(self.options, name, getattr(self, name, default))
+            if value != default:
+                parts.append(f"{name}={value!r}")
         return ", ".join(parts)
-
-
-def _split(block: slice, parts: int) -> list[slice]:
-    size = (block.stop - block.start) // parts
-    return [slice(block.start + k * size, block.start + (k + 1) * size) for k in range(parts)]

@@ -19,6 +19,7 @@ from associative_lstm.nn.checks import (
     check_steps,
     float_precision,
 )
+from associative_lstm.nn.options import Options
 
 State = tuple[Tensor, Tensor]
 
@@ -55,10 +56,20 @@ class AssociativeLSTM(AssociativeBase):
         num_heads: items written and read at each step.
         recurrent_update: False leaves out W_hu, so that the update is an embedding of x.
         activation: ``"bound"``, or ``"tanh"`` for :math:`\tanh` of the modulus.
-        key_init: ``"glorot"`` starts key biases at zero; ``"conjugate"`` starts them on the unit circle with
+        start: the numbers that learning starts from, never the equations: ``"fast"``, or ``"paper"`` (Glorot weights,
+            zero biases). Each of the next three is chosen by the start unless it is given.
+        key_init: ``"glorot"`` starts key biases at zero; ``"conjugate"`` (fast) starts them on the unit circle with
             random phases, those of the output key the conjugates of the input key's, so that the layer starts as
             an LSTM that reads what it has just written.
-        forget_bias: where the biases of the forget gate start.
+        forget_bias: where the biases of the forget gate start: a number; ``"chrono"``, the logarithms of times drawn
+            uniformly from 1 to ``horizon`` steps, those of the input gates their negatives; ``"mixed"`` (fast), such
+            logarithms for half of the units and 1 for the others, zero for the input gates.
+        update_init: ``"glorot"``, or the modulus a (fast: 0.99) of random codes: every column of W_xu has numbers of
+            modulus a and random phases, so that a one-hot x is written as a code of its symbol. Dense inputs add up
+            such codes and are cut by the bound. In layers above the first, a is divided by the length of what they
+            read, :math:`\sqrt{width / 8}` for reads of modulus 1 through half-open gates: u has modulus a again, and
+            neither signal nor gradient fades with depth.
+        horizon: the longest time of these forget gates, in steps: about as long as what is to be remembered.
         learn_initial_state: learn the state that a sequence starts from when none is given; one c shared by the
             copies.
         keep_states_every: keep the states of every k-th step only, for the backward pass, and compute those
@@ -69,8 +80,9 @@ class AssociativeLSTM(AssociativeBase):
             derivatives, forward mode, `torch.func` and `torch.jit.trace` go through the reference.
 
     Weights are drawn from the Glorot-uniform distribution of each gate, key and update by itself, biases are zero
-    but for the above. With ``"glorot"`` keys start small, so that a write followed by a read leaves about a hundredth
-    of a signal: one layer learns nevertheless, three do not. Stack layers with ``key_init="conjugate"``.
+    but for the above. From the paper's start keys are small, so that a write followed by a read leaves about a
+    hundredth of a signal: one layer learns nevertheless, three do not. So it is without biases, which both
+    ``"conjugate"`` keys and forget biases need: the fast start then leaves them out.
 
     Permutations are drawn at construction and by `reset_parameters`, are never trained, and are saved with the model.
 
@@ -115,26 +127,22 @@ class AssociativeLSTM(AssociativeBase):
         num_heads: int = 1,
         recurrent_update: bool = True,
         activation: str = "bound",
-        key_init: str = "glorot",
-        forget_bias: float = 0.0,
+        start: str = "fast",
+        key_init: str | None = None,
+        forget_bias: float | str | None = None,
+        update_init: float | str | None = None,
+        horizon: int = 120,
         learn_initial_state: bool = False,
         keep_states_every: int = 1,
         backend: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(
-            input_size,
-            hidden_size,
-            bias,
-            num_copies,
-            num_heads,
-            recurrent_update,
-            activation,
-            key_init,
-            forget_bias,
-            dtype,
-        )
+        options = Options(
+            input_size, hidden_size, bias, num_copies, num_heads, recurrent_update, activation,
+            start, key_init, forget_bias, update_init, horizon,
+        )  # fmt: skip
+        super().__init__(options, dtype)
         check_positive_int("num_layers", num_layers)
         check_positive_int("keep_states_every", keep_states_every)
         check_choice("backend", backend, BACKENDS)
@@ -330,6 +338,7 @@ class AssociativeLSTM(AssociativeBase):
             bidirectional=lstm.bidirectional,
             num_copies=num_copies,
             activation="tanh",
+            start="paper",
             device=weight.device,
             dtype=weight.dtype,
         )

@@ -7,6 +7,7 @@ from associative_lstm.functional import check_permutations
 from associative_lstm.kernels.associative import reference
 from associative_lstm.nn.associative_base import AssociativeBase, AssociativeLSTMState
 from associative_lstm.nn.checks import check_input, check_pair, check_state, float_precision
+from associative_lstm.nn.options import Options
 
 
 class AssociativeLSTMCell(AssociativeBase):
@@ -49,23 +50,19 @@ class AssociativeLSTMCell(AssociativeBase):
         num_heads: int = 1,
         recurrent_update: bool = True,
         activation: str = "bound",
-        key_init: str = "glorot",
-        forget_bias: float = 0.0,
+        start: str = "fast",
+        key_init: str | None = None,
+        forget_bias: float | str | None = None,
+        update_init: float | str | None = None,
+        horizon: int = 120,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(
-            input_size,
-            hidden_size,
-            bias,
-            num_copies,
-            num_heads,
-            recurrent_update,
-            activation,
-            key_init,
-            forget_bias,
-            dtype,
-        )
+        options = Options(
+            input_size, hidden_size, bias, num_copies, num_heads, recurrent_update, activation,
+            start, key_init, forget_bias, update_init, horizon,
+        )  # fmt: skip
+        super().__init__(options, dtype)
         self._add_direction("", input_size, {"device": device, "dtype": dtype})
         self.reset_parameters()
 

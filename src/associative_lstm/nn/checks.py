@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,14 +15,21 @@ def check_positive_int(name: str, value: int) -> None:
         raise ValueError(f"{name}: expected at least 1, got {value}")
 
 
-def check_number(name: str, value: float) -> None:
+def check_number(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name}: expected a number, got {type(value).__name__}")
     if not math.isfinite(value):
         raise ValueError(f"{name}: expected a finite number, got {value}")
 
 
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+def check_number_or(words: tuple[str, ...], name: str, value: Any) -> None:
+    if isinstance(value, str) and value not in words:
+        raise ValueError(f"{name}: expected a number or {' or '.join(map(repr, words))}, got {value!r}")
+    if not isinstance(value, str):
+        check_number(name, value)
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise ValueError(f"{name}: expected one of {', '.join(map(repr, choices))}, got {value!r}")
 

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from associative_lstm.nn.baseline import RecurrentNetwork
-from associative_lstm.nn.checks import check_number, check_positive_int
+from associative_lstm.nn.checks import check_number_or, check_positive_int
+from associative_lstm.nn.start import draw_log_times
 
 
 class LSTM(RecurrentNetwork):
@@ -26,7 +27,9 @@ class LSTM(RecurrentNetwork):
         hidden_size: N_h.
         num_layers: layers stacked, each reading the output of the one below.
         batch_first: ``x`` and ``output`` are ``(B, T, ...)``. The state is not affected.
-        forget_bias: where the biases of the forget gates start. The others start at zero.
+        forget_bias: where the biases of the forget gates start, the others being zero; or ``"chrono"``: the
+            logarithms of times drawn from 1 to ``horizon``, and the biases of the input gates their negatives.
+        horizon: the longest of these times, in steps.
         learn_initial_state: h_0 and c_0 are parameters, instead of zero.
 
     Inputs: ``x`` of shape ``(T, B, input_size)``, and optionally the state ``(h, c)``.
@@ -54,16 +57,19 @@ class LSTM(RecurrentNetwork):
         num_layers: int = 1,
         *,
         batch_first: bool = False,
-        forget_bias: float = 0.0,
+        forget_bias: float | str = 0.0,
+        horizon: int = 120,
         learn_initial_state: bool = False,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, hidden_size, batch_first=batch_first)
         check_positive_int("num_layers", num_layers)
-        check_number("forget_bias", forget_bias)
+        check_number_or(("chrono",), "forget_bias", forget_bias)
+        check_positive_int("horizon", horizon)
         self.num_layers = num_layers
         self.forget_bias = forget_bias
+        self.horizon = horizon
         factory: dict[str, Any] = {"device": device, "dtype": dtype}
         rows = 4 * hidden_size
         for k in range(num_layers):
@@ -91,7 +97,12 @@ class LSTM(RecurrentNetwork):
                 for name in ("weight_ih", "weight_hh"):
                     for gate in getattr(self, f"{name}_l{k}").chunk(4):
                         torch.nn.init.xavier_uniform_(gate)
-                getattr(self, f"bias_l{k}").chunk(4)[1].fill_(self.forget_bias)
+                i, f, _, _ = getattr(self, f"bias_l{k}").chunk(4)
+                if isinstance(self.forget_bias, str):
+                    draw_log_times(f, self.horizon)
+                    i.copy_(-f)
+                else:
+                    f.fill_(self.forget_bias)
 
     @property
     def all_weights(self) -> list[list[Tensor]]:

@@ -1,0 +1,61 @@
+"""The numbers that the weights and biases of an Associative LSTM start from; times to keep for, of an LSTM too."""
+
+import torch
+from torch import Tensor, nn
+
+from associative_lstm import functional as F
+from associative_lstm.kernels.associative.rows import Rows
+from associative_lstm.nn.options import Options
+
+
+@torch.no_grad()
+def draw(options: Options, weight_ih: Tensor, weight_hh: Tensor, bias: Tensor | None, first: bool) -> None:
+    """Fill the parameters of one direction of a layer: the ``first``, whose input is x, or one that reads another."""
+    size, heads = options.hidden_size, options.num_heads
+    rows = Rows.of(size, heads)
+    for k, block in enumerate(rows):
+        for part in _split(block, 1 if k == 0 else heads):
+            for weight in (weight_ih, weight_hh):
+                if part.start < weight.shape[0]:
+                    nn.init.xavier_uniform_(weight[part])
+    if bias is not None:
+        bias.zero_()
+        _draw_forget_bias(options, bias, rows)
+        if options.key_init == "conjugate":
+            key = F.random_key(size, heads, dtype=bias.dtype, device=bias.device)
+            bias[rows.input_key] = key.flatten()
+            bias[rows.output_key] = F.conjugate(key).flatten()
+    if isinstance(options.update_init, int | float):
+        inputs = weight_ih.shape[1]
+        codes = F.random_key(size, inputs, heads, dtype=weight_ih.dtype, device=weight_ih.device)
+        # Another layer's output, half a read of modulus 1 in width / 2 complex numbers, has length sqrt(width / 8).
+        length = 1.0 if first else (inputs / 8) ** 0.5
+        weight_ih[rows.update] = options.update_init / length * codes.flatten(1).T
+
+
+def _draw_forget_bias(options: Options, bias: Tensor, rows: Rows) -> None:
+    forget = bias[rows.forget]
+    if isinstance(options.forget_bias, int | float):
+        forget.fill_(options.forget_bias)
+        return
+    draw_log_times(forget, options.horizon)
+    if options.forget_bias == "mixed":
+        forget[: len(forget) // 2] = 1.0
+    else:
+        bias[rows.input] = -forget.repeat(options.num_heads)
+
+
+def draw_log_times(bias: Tensor, horizon: int) -> None:
+    """Biases of forget gates that keep for a time, from 1 to ``horizon`` steps with equal chance: its logarithm.
+
+    >>> bias = torch.empty(5)
+    >>> draw_log_times(bias, horizon=100)
+    >>> bool((bias.exp() >= 1).all() and (bias.exp() < 101).all())
+    True
+    """
+    bias.uniform_(1, horizon).log_()
+
+
+def _split(block: slice, parts: int) -> list[slice]:
+    size = (block.stop - block.start) // parts
+    return [slice(block.start + k * size, block.start + (k + 1) * size) for k in range(parts)]

@@ -1,0 +1,194 @@
+"""The numbers that layer, cell and LSTM start from: the paper's, the fast ones, and each ingredient by itself."""
+
+import copy
+import math
+import pickle
+
+import pytest
+import torch
+from scipy import stats
+from torch import nn
+
+from associative_lstm import AssociativeLSTM, AssociativeLSTMCell
+from associative_lstm import functional as F
+from associative_lstm.nn import LSTM
+from associative_lstm.nn.options import UPDATE_MODULUS
+
+FAST = {"key_init": "conjugate", "forget_bias": "mixed", "update_init": UPDATE_MODULUS}
+PAPER = {"key_init": "glorot", "forget_bias": 0.0, "update_init": "glorot"}
+each_kind = pytest.mark.parametrize("kind", [AssociativeLSTM, AssociativeLSTMCell])
+
+
+def seeded(kind, *sizes, seed=0, **options):
+    torch.manual_seed(seed)
+    return kind(*sizes, **options)
+
+
+def same_numbers(one, other):
+    return all(map(torch.equal, one.state_dict().values(), other.state_dict().values()))
+
+
+@pytest.mark.parametrize(("key_init", "forget_bias"), [("glorot", 0.0), ("conjugate", 1.0)])
+def test_from_the_papers_start_a_seed_gives_these_numbers_in_this_order(key_init, forget_bias):
+    """As since the first recorded run: a seed means the same layer for ever."""
+    heads, N, half = 2, 8, 4
+    layer = seeded(
+        AssociativeLSTM, 3, N, 2, num_heads=heads, num_copies=3, recurrent_update=False,
+        start="paper", key_init=key_init, forget_bias=forget_bias,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    for k in range(2):
+        assert torch.equal(layer.get_buffer(f"permutations_l{k}"), F.random_permutations(3, half))
+    blocks = [half] * (1 + 2 * heads) + [N] * 3 * heads
+    for k, inputs in enumerate([3, heads * N]):
+        weights = [[], []]
+        for block, size in enumerate(blocks):
+            weights[0].append(nn.init.xavier_uniform_(torch.empty(size, inputs)))
+            if block < len(blocks) - heads:  # no update is recurrent here
+                weights[1].append(nn.init.xavier_uniform_(torch.empty(size, heads * N)))
+        assert torch.equal(layer.get_parameter(f"weight_ih_l{k}"), torch.cat(weights[0]))
+        assert torch.equal(layer.get_parameter(f"weight_hh_l{k}"), torch.cat(weights[1]))
+        gates = [torch.full((half,), forget_bias), torch.zeros(2 * heads * half)]
+        keys = [torch.zeros(heads * N)] * 2
+        if key_init == "conjugate":
+            r = F.random_key(N, heads)
+            keys = [r.flatten(), F.conjugate(r).flatten()]
+        expected = torch.cat([*gates, *keys, torch.zeros(heads * N)])
+        assert torch.equal(layer.get_parameter(f"bias_l{k}"), expected)
+
+
+@each_kind
+def test_a_start_is_its_ingredients_and_each_can_be_chosen_otherwise(kind):
+    assert same_numbers(seeded(kind, 3, 8), seeded(kind, 3, 8, start="paper", **FAST))
+    assert same_numbers(seeded(kind, 3, 8, start="paper"), seeded(kind, 3, 8, **PAPER))
+    for start, choices, others in (("fast", FAST, PAPER), ("paper", PAPER, FAST)):
+        for name, other in others.items():
+            module = seeded(kind, 3, 8, start=start, **{name: other})
+            assert same_numbers(module, seeded(kind, 3, 8, start="paper", **(choices | {name: other})))
+            assert getattr(module, name) == other
+            assert not same_numbers(module, seeded(kind, 3, 8, start=start))
+
+
+@each_kind
+def test_a_start_changes_no_equation_and_no_name(kind):
+    fast, paper = kind(3, 8, num_copies=2), kind(3, 8, num_copies=2, start="paper")
+    fast.load_state_dict(paper.state_dict())
+    x = torch.randn(*((5, 2, 3) if kind is AssociativeLSTM else (2, 3)))
+    assert torch.equal(fast(x)[0], paper(x)[0])
+    assert all(map(torch.equal, fast(x)[1], paper(x)[1]))
+
+
+@each_kind
+def test_it_says_what_it_started_from(kind):
+    name = kind.__name__
+    assert repr(kind(3, 4)) == f"{name}(3, 4)"
+    assert repr(kind(3, 4, **FAST)) == f"{name}(3, 4)"
+    assert repr(kind(3, 4, bias=False)) == f"{name}(3, 4, bias=False)"
+    assert repr(kind(3, 4, start="paper", **PAPER)) == f"{name}(3, 4, start='paper')"
+    module = kind(3, 4, key_init="glorot", forget_bias=1.0, update_init=0.5, horizon=30)
+    text = "3, 4, key_init='glorot', forget_bias=1.0, update_init=0.5, horizon=30"
+    for same in (module, copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
+        assert repr(same) == f"{name}({text})"
+        assert (same.start, same.key_init, same.forget_bias) == ("fast", "glorot", 1.0)
+        assert (same.update_init, same.horizon) == (0.5, 30)
+
+
+def log_uniform_p(logarithms, horizon):
+    """The probability of numbers as far off or farther, if they are logarithms of uniform times from 1 to horizon."""
+    times = logarithms.detach().exp().flatten().numpy()
+    return stats.kstest(times, stats.uniform(1, horizon - 1).cdf).pvalue
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+@pytest.mark.parametrize("horizon", [2, 120])
+def test_forget_gates_keep_for_times_up_to_the_horizon(heads, horizon):
+    options = {"num_heads": heads, "horizon": horizon, "start": "paper", "dtype": torch.float64}
+    for forget_bias in ("mixed", "chrono"):
+        layer = seeded(AssociativeLSTM, 3, 800, 2, forget_bias=forget_bias, **options)
+        forget = torch.stack([layer.bias_l0, layer.bias_l1])[:, layer.rows.forget]
+        inputs = torch.stack([layer.bias_l0, layer.bias_l1])[:, layer.rows.input]
+        if forget_bias == "mixed":
+            assert forget[:, :200].eq(1).all()
+            assert inputs.eq(0).all()
+            forget = forget[:, 200:]
+        else:
+            assert torch.equal(inputs, -forget.repeat(1, heads))
+        assert log_uniform_p(forget, horizon) > 0.01
+        assert log_uniform_p(forget, 1.2 * horizon) < 1e-3  # so it would tell
+        assert not torch.equal(forget[0], forget[1])
+        assert layer.bias_l0[layer.rows.output.start :].eq(0).all()
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_a_one_hot_input_is_written_as_a_random_code(heads):
+    layer = seeded(AssociativeLSTM, 10, 128, num_heads=heads, update_init=0.3, dtype=torch.float64)
+    codes = layer.weight_ih_l0[layer.rows.update].T.reshape(10, heads, 128).detach()
+    torch.testing.assert_close(F.modulus(codes), torch.full((10, heads, 64), 0.3, dtype=torch.float64))
+    phases = torch.atan2(codes[..., 64:], codes[..., :64]).flatten().numpy()
+    assert stats.kstest(phases, stats.uniform(-math.pi, 2 * math.pi).cdf).pvalue > 0.01
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_an_upper_layer_writes_what_is_read_through_half_open_gates_with_the_same_modulus(bidirectional):
+    layer = seeded(AssociativeLSTM, 10, 128, 2, num_heads=3, bidirectional=bidirectional, update_init=0.3)
+    width = layer.output_size
+    h = 0.5 * torch.cat([F.random_key(128, 200) for _ in range(width // 128)], dim=-1)
+    u = h @ layer.weight_ih_l1[layer.rows.update].T
+    assert F.modulus(u.unflatten(-1, (3, 128))).square().mean().sqrt().item() == pytest.approx(0.3, rel=0.02)
+
+
+def signal_and_gradients(layer, x):
+    """The deviation of what the last layer gives, and how long the gradients of each layer's weights are."""
+    output, _ = layer(x)
+    (output * torch.randn_like(output)).mean().backward()
+    lengths = [
+        layer.get_parameter(f"{name}_l{k}").grad.norm().item()
+        for k in range(layer.num_layers)
+        for name in ("weight_ih", "weight_hh", "bias")
+    ]
+    return output.std().item(), lengths
+
+
+@pytest.mark.parametrize("update_init", [None, 0.3, "glorot"])
+@pytest.mark.parametrize("copies", [1, 4])
+def test_in_a_stack_of_four_neither_signal_nor_gradient_fades(copies, update_init):
+    x = torch.eye(80)[torch.randint(80, (50, 4))]
+    layer = seeded(AssociativeLSTM, 80, 128, 4, num_copies=copies, update_init=update_init)
+    deviation, lengths = signal_and_gradients(layer, x)
+    assert 0.05 < deviation < 0.7
+    assert max(lengths) < 100 * min(lengths)
+    deviation, lengths = signal_and_gradients(AssociativeLSTM(80, 128, 4, start="paper"), x)
+    assert deviation == max(lengths) == 0  # so it would tell
+
+
+@pytest.mark.parametrize("options", [{}, {"num_heads": 3}, {"recurrent_update": False}])
+@pytest.mark.parametrize("width", [1, 10, 300])
+def test_dense_inputs_start_with_a_signal_and_gradients_everywhere(width, options):
+    layer = seeded(AssociativeLSTM, width, 64, **options)
+    x = torch.randn(50, 4, width)
+    deviation, lengths = signal_and_gradients(layer, x)
+    assert 0.05 < deviation < 0.7
+    assert max(lengths) < 100 * min(lengths)
+    for block in layer.rows:
+        assert layer.weight_ih_l0.grad[block].abs().max() > 1e-6
+
+
+@each_kind
+def test_without_biases_the_fast_start_leaves_out_what_needs_them(kind):
+    module = seeded(kind, 3, 8, bias=False)
+    assert (module.key_init, module.forget_bias, module.update_init) == ("glorot", 0.0, UPDATE_MODULUS)
+    weight = dict(module.named_parameters())["weight_ih" if kind is AssociativeLSTMCell else "weight_ih_l0"]
+    modulus = F.modulus(weight[module.rows.update].T.detach())
+    torch.testing.assert_close(modulus, torch.full_like(modulus, UPDATE_MODULUS))
+
+
+def test_the_lstms_chrono_biases():
+    net = seeded(LSTM, 3, 500, 2, forget_bias="chrono", horizon=50, dtype=torch.float64)
+    for bias in (net.bias_l0, net.bias_l1):
+        i, f, u, o = bias.chunk(4)
+        assert log_uniform_p(f, 50) > 0.01
+        assert log_uniform_p(f, 60) < 1e-3
+        assert torch.equal(i, -f)
+        assert u.eq(0).all()
+        assert o.eq(0).all()
+    assert same_numbers(seeded(LSTM, 3, 5), seeded(LSTM, 3, 5, horizon=7))
