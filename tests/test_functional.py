@@ -221,6 +221,30 @@ def test_random_permutations_are_uniform() -> None:
     assert chi_square < 20.5  # 5 degrees of freedom, p = 0.001
 
 
+@pytest.mark.parametrize("copies", [0, 1, 4, 5, 8, 13])
+def test_shifts_have_offsets_that_are_distinct_or_as_even_as_can_be(copies: int) -> None:
+    shifts = hf.shift_permutations(copies, 5, generator=generator(1))
+    assert shifts.shape == (copies, 5)
+    r = pairs(1, 10, seed=1)[0]
+    for s, permuted in zip(shifts, hf.permute(r, shifts), strict=True):
+        expected = [half.roll(-int(s[0])) for half in r.chunk(2)]  # (P_s r)[j] = r[(j + o_s) mod n]
+        assert torch.equal(permuted, torch.cat(expected))
+    counts = shifts[:, 0].bincount(minlength=5)
+    assert counts.max() - counts.min() <= 1
+
+
+def test_shifts_are_drawn_uniformly_and_away_from_those_taken() -> None:
+    g = generator(1)
+    drawn = torch.stack([hf.shift_permutations(2, 4, generator=g)[:, 0] for _ in range(6000)])
+    _, counts = drawn.unique(dim=0, return_counts=True)
+    assert len(counts) == 12  # ordered pairs of distinct offsets
+    assert ((counts - 500) ** 2 / 500).sum() < 31.3  # 11 degrees of freedom, p = 0.001
+    taken = torch.cat([hf.shift_permutations(3, 6, generator=g), torch.tensor([[1, 0, 2, 3, 4, 5]])])
+    others = hf.shift_permutations(3, 6, taken=taken, generator=g)  # one of those taken is no shift
+    assert torch.cat([taken[:3, 0], others[:, 0]]).sort().values.tolist() == [0, 1, 2, 3, 4, 5]
+    assert hf.are_shifts(taken).tolist() == [True, True, True, False]
+
+
 @pytest.mark.parametrize("name", [*DIFFERENTIABLE])
 def test_compiles_without_breaks_to_the_same_numbers(name: str) -> None:
     function, arity = DIFFERENTIABLE[name]
@@ -255,6 +279,8 @@ def test_compiles_without_breaks_to_the_same_numbers(name: str) -> None:
         (lambda: hf.random_key(0), ValueError, "size: expected an even number"),
         (lambda: hf.random_key(4.0), TypeError, "size: expected an int"),
         (lambda: hf.random_permutations(-1, 4), ValueError, "copies: expected at least 0"),
+        (lambda: hf.shift_permutations(-1, 4), ValueError, "copies: expected at least 0"),
+        (lambda: hf.shift_permutations(2, 0), ValueError, "half: expected at least 1"),
         (
             lambda: hf.circular_convolution(torch.ones(4), torch.ones(1)),
             ValueError,

@@ -16,6 +16,8 @@ from associative_lstm import functional as hf
 from associative_lstm import memory as memory_module
 from associative_lstm.memory import HolographicMemory, expected_error
 
+each_permutation = pytest.mark.parametrize("permutation", ["random", "shift"])
+
 
 def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
@@ -28,9 +30,11 @@ def filled(
     seed: int = 0,
     batch: tuple[int, ...] = (),
     dtype: torch.dtype = torch.float64,
+    permutation: str = "random",
 ) -> tuple[HolographicMemory, torch.Tensor, torch.Tensor]:
     g = generator(seed)
-    memory = HolographicMemory(size, copies, batch_shape=batch, generator=g, dtype=dtype)
+    options = {"generator": g, "dtype": dtype, "permutation": permutation}
+    memory = HolographicMemory(size, copies, batch_shape=batch, **options)
     keys = hf.random_key(size, (*batch, items), generator=g, dtype=dtype)
     values = torch.randn(*batch, items, size, generator=g, dtype=dtype)
     memory.write(keys, values)
@@ -44,11 +48,12 @@ def mean_squared_error(memory: HolographicMemory, keys: torch.Tensor, values: to
 # --- the equations
 
 
+@each_permutation
 @pytest.mark.parametrize("block", [1, 100, memory_module.BLOCK])
 @pytest.mark.parametrize(("copies", "items"), [(1, 1), (3, 5), (8, 2)])
-def test_against_the_twin(copies: int, items: int, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_against_the_twin(copies, items, block, permutation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_module, "BLOCK", block)
-    memory, keys, values = filled(items, copies, size=10)
+    memory, keys, values = filled(items, copies, size=10, permutation=permutation)
     traces = twin.to_complex(torch.zeros(copies, 10))
     for key, value in zip(keys, values, strict=True):
         traces = twin.memory_write(
@@ -145,13 +150,15 @@ def test_permutations_are_reproducible_and_differ_between_copies() -> None:
 # --- property: the number of copies changes at any time
 
 
-def test_removing_copies_adds_noise_as_predicted() -> None:
-    memory, keys, values = filled(20, 40, size=2000)
+@each_permutation
+def test_removing_copies_adds_noise_as_predicted(permutation: str) -> None:
+    memory, keys, values = filled(20, 40, size=2000, permutation=permutation)
     for copies in (40, 20, 10, 5, 1):
         memory.resize(copies)
         assert memory.num_copies == copies
         error = mean_squared_error(memory, keys, values)
-        assert error == pytest.approx(expected_error(20, copies, size=2000), rel=0.05)
+        predicted = expected_error(20, copies, size=2000, permutation=permutation)
+        assert error == pytest.approx(predicted, rel=0.05)
 
 
 def test_reading_from_fewer_copies_is_as_if_the_others_were_removed() -> None:
@@ -161,8 +168,9 @@ def test_reading_from_fewer_copies_is_as_if_the_others_were_removed() -> None:
     assert memory.read(keys).equal(read)
 
 
-def test_items_before_and_after_a_growth_are_each_read_from_the_copies_that_hold_them() -> None:
-    memory, keys, values = filled(20, 10, size=2000)
+@each_permutation
+def test_items_before_and_after_a_growth_are_each_read_from_the_copies_that_hold_them(permutation) -> None:
+    memory, keys, values = filled(20, 10, size=2000, permutation=permutation)
     before = memory.read(keys)
     memory.resize(40)
     assert memory.read(keys).equal(before)  # empty copies neither dilute nor disturb
@@ -186,14 +194,15 @@ def test_items_before_and_after_a_growth_are_each_read_from_the_copies_that_hold
         assert mean_squared_error(memory, k, v) == pytest.approx(expected_error(30, 5, size=2000), rel=0.05)
 
 
+@each_permutation
 @pytest.mark.parametrize("others", [0, 10])
 @pytest.mark.parametrize(
     ("before", "after"),
     [((1, 0), (-1, 1)), ((1, 0), (1, 0)), ((1, 0), (0, 1)), ((1, 0), (-1, 0))],
     ids=["replaced", "twice", "added to", "taken out"],
 )
-def test_a_key_written_before_and_after_a_growth_reads_as_the_sum(before, after, others: int) -> None:
-    memory, _, _ = filled(others, 40, size=1000)
+def test_a_key_written_before_and_after_a_growth_reads_as_the_sum(before, after, others, permutation) -> None:
+    memory, _, _ = filled(others, 40, size=1000, permutation=permutation)
     g = generator(5)
     key, *_ = hf.random_key(1000, 1, generator=g, dtype=torch.float64)
     v = torch.randn(2, 1000, generator=g, dtype=torch.float64)
@@ -203,7 +212,53 @@ def test_a_key_written_before_and_after_a_growth_reads_as_the_sum(before, after,
     memory.write(key, second)
     assert memory.read(key).equal(memory.read(key, num_copies=40))  # the part in the new copies stays out
     error = (memory.read(key) - first - second).square().mean().item()
-    assert error == pytest.approx(expected_error(others + 1, 40, size=1000), rel=0.2, abs=1e-12)
+    predicted = expected_error(others + 1, 40, size=1000, permutation=permutation)
+    assert error == pytest.approx(predicted, rel=0.2, abs=1e-12)
+
+
+def offsets_of(memory: HolographicMemory) -> list[int]:
+    assert hf.are_shifts(memory.permutations).all()
+    return memory.permutations[:, 0].tolist()
+
+
+def test_shifts_stay_distinct_while_copies_come_and_go() -> None:
+    memory = HolographicMemory(64, 5, permutation="shift", generator=generator())
+    assert len(set(offsets_of(memory))) == 5
+    for copies in (20, 32, 9, 31):
+        before = offsets_of(memory)
+        memory.resize(copies)
+        assert offsets_of(memory)[: len(before)] == before[:copies]
+        assert len(set(offsets_of(memory))) == copies
+    memory.resize(75)  # 32 offsets, each twice, and 11 once more
+    counts = torch.tensor(offsets_of(memory)).bincount(minlength=32)
+    assert counts.bincount().tolist() == [0, 0, 21, 11]
+    assert repr(memory) == "HolographicMemory(64, num_copies=75, permutation='shift')"
+
+
+@each_permutation
+def test_a_memory_grows_as_what_was_loaded_into_it(permutation: str) -> None:
+    memory, keys, _ = filled(3, 4, size=64, permutation=permutation)
+    for other in ("random", "shift"):
+        loaded = HolographicMemory(64, 2, permutation=other, dtype=torch.float64)
+        loaded.load_state_dict(memory.state_dict())
+        assert loaded.permutation == permutation
+        assert loaded.read(keys).equal(memory.read(keys))
+        loaded.resize(30)
+        assert hf.are_shifts(loaded.permutations).all() == (permutation == "shift")
+
+
+@pytest.mark.parametrize("others", [0, 20])
+def test_with_shifts_a_read_after_growth_takes_all_copies_that_hold_the_item(others: int) -> None:
+    """The comparison between old and new copies must not expect noise in common that shifts do not have."""
+    size, held = 128, []
+    for seed in range(100):
+        memory, _, _ = filled(others, 10, size, seed, permutation="shift")
+        memory.resize(40)
+        g = generator(1000 + seed)
+        key = hf.random_key(size, generator=g, dtype=torch.float64)
+        memory.write(key, torch.randn(size, generator=g, dtype=torch.float64))
+        held.append(not memory.read(key).equal(memory.read(key, num_copies=10)))
+    assert sum(held) >= (100 if others == 0 else 90)
 
 
 def test_generations_count_growths_with_writes_between_them() -> None:
@@ -225,12 +280,14 @@ def test_generations_count_growths_with_writes_between_them() -> None:
     assert memory.traces.eq(0).all()
 
 
+@each_permutation
 @pytest.mark.parametrize("spread", [0.1, 1.0])
 @pytest.mark.parametrize("added", [1, 30])
-def test_evidence_of_a_key_that_was_not_written_is_standard_normal(spread: float, added: int) -> None:
+def test_evidence_of_a_key_that_was_not_written_is_standard_normal(spread, added, permutation) -> None:
     """Also for values like photographs': of one sign, nearly constant, and much alike."""
     g = generator(3)
-    memory = HolographicMemory(256, 2, batch_shape=(400,), generator=g, dtype=torch.float64)
+    options = {"generator": g, "dtype": torch.float64, "permutation": permutation}
+    memory = HolographicMemory(256, 2, batch_shape=(400,), **options)
     keys, others = hf.random_key(256, 2, 400, 5, generator=g, dtype=torch.float64)
     values = (spread * torch.randn(400, 5, 256, generator=g, dtype=torch.float64)).exp()
     memory.write(keys, values)
@@ -279,16 +336,21 @@ def test_positions_that_no_copy_knows_are_zero_and_reported() -> None:
     torch.testing.assert_close(read[~unknown], values[~unknown])
 
 
+@each_permutation
 @pytest.mark.parametrize("known", [0.1, 0.3, 0.7])
-@pytest.mark.parametrize("copies", [1, 10, 60])
-def test_error_of_partial_keys_is_predicted(known: float, copies: int) -> None:
-    size, items = 400, 6
-    errors = []
-    for seed in range(60):
-        memory, keys, values = filled(items, copies, size, seed)
+@pytest.mark.parametrize(("copies", "size"), [(1, 400), (10, 400), (60, 400), (10, 40), (15, 40), (50, 40)])
+def test_error_of_partial_keys_is_predicted(known: float, copies: int, size: int, permutation: str) -> None:
+    items, errors = 6, []
+    for seed in range(60 if size == 400 else 300):
+        memory, keys, values = filled(items, copies, size, seed, permutation=permutation)
         partial = forget(keys, round(known * size / 2), seed)
         errors.append(mean_squared_error(memory, partial, values))
-    assert abs(z_score(errors, expected_error(items, copies, size=size, known=known))) < 4
+    predicted = expected_error(items, copies, size=size, known=known, permutation=permutation)
+    assert abs(z_score(errors, predicted)) < 4
+    if size == 40 and copies > 1 and known > 0.1:  # so it would tell one kind from the other
+        other = "random" if permutation == "shift" else "shift"
+        predicted = expected_error(items, copies, size=size, known=known, permutation=other)
+        assert abs(z_score(errors, predicted)) > 4
 
 
 # --- property: writing is an addition
@@ -338,24 +400,34 @@ def z_score(errors: list[float], predicted: float) -> float:
 GRID = [1, 2, 5, 10, 30, 100]
 
 
-@pytest.fixture(scope="module", params=[(32, 240), (512, 40)], ids=["size 32", "size 512"])
-def measured_grid(request: pytest.FixtureRequest) -> tuple[int, dict[tuple[int, int], list[float]]]:
+Grid = dict[tuple[int, int], list[float]]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[(32, 240, "random"), (512, 40, "random"), (32, 240, "shift"), (512, 40, "shift")],
+    ids="{0[2]}, size {0[0]}".format,
+)
+def measured_grid(request: pytest.FixtureRequest) -> tuple[dict, Grid]:
     """Errors over independent draws of keys, values and permutations; size 32 brings out the effect of small N."""
-    size, draws = request.param
+    size, draws, permutation = request.param
     seeds = itertools.count()
-    return size, {
-        (items, copies): [mean_squared_error(*filled(items, copies, size, next(seeds))) for _ in range(draws)]
-        for items in GRID
-        for copies in GRID
+
+    def error(items: int, copies: int) -> float:
+        return mean_squared_error(*filled(items, copies, size, next(seeds), permutation=permutation))
+
+    grid = {
+        (items, copies): [error(items, copies) for _ in range(draws)] for items in GRID for copies in GRID
     }
+    return {"size": size, "permutation": permutation}, grid
 
 
-def chi_square_p_value(size: int, grid: dict[tuple[int, int], list[float]], factor: float = 1.0) -> float:
+def chi_square_p_value(kind: dict, grid: Grid, factor: float = 1.0) -> float:
     """Probability of deviations this large over the grid, if the prediction (times ``factor``) is right."""
     normal = [
         # z is Student-t distributed; as normal deviates with the same tail probabilities their squares add to chi²
         stats.norm.isf(
-            stats.t.sf(z_score(errors, factor * expected_error(items, copies, size=size)), len(errors) - 1)
+            stats.t.sf(z_score(errors, factor * expected_error(items, copies, **kind)), len(errors) - 1)
         )
         for (items, copies), errors in grid.items()
         if items > 1
@@ -364,22 +436,40 @@ def chi_square_p_value(size: int, grid: dict[tuple[int, int], list[float]], fact
 
 
 def test_expected_error_agrees_with_measurement_over_the_grid(measured_grid) -> None:
-    size, grid = measured_grid
+    kind, grid = measured_grid
     for copies in GRID:
         assert max(grid[1, copies]) < 1e-25  # a single item has no noise
-        assert expected_error(1, copies, size=size) == 0
-    assert chi_square_p_value(size, grid) > 0.001
+        assert expected_error(1, copies, **kind) == 0
+    assert chi_square_p_value(kind, grid) > 0.001
 
 
 def test_the_grid_would_tell_a_prediction_off_by_three_percent(measured_grid) -> None:
-    size, grid = measured_grid
+    kind, grid = measured_grid
     for factor in (0.97, 1.03):
-        assert chi_square_p_value(size, grid, factor) < 1e-6
+        assert chi_square_p_value(kind, grid, factor) < 1e-6
 
 
 def test_the_grid_would_tell_a_prediction_that_ignores_the_size(measured_grid) -> None:
-    _, grid = measured_grid
-    assert chi_square_p_value(10**9, grid) < 1e-6
+    kind, grid = measured_grid
+    if kind["permutation"] == "random" or kind["size"] == 32:  # shifts: only beyond as many copies as offsets
+        assert chi_square_p_value(kind | {"size": 10**9}, grid) < 1e-6
+
+
+def test_the_grid_would_tell_shifts_from_random_permutations(measured_grid) -> None:
+    kind, grid = measured_grid
+    other = "random" if kind["permutation"] == "shift" else "shift"
+    assert chi_square_p_value(kind | {"permutation": other}, grid) < 1e-6
+
+
+def test_with_distinct_shifts_the_error_is_items_over_copies_exactly() -> None:
+    for copies in (1, 7, 64):
+        predicted = expected_error(16, copies, size=128, permutation="shift")
+        assert predicted == pytest.approx(15 / copies, rel=1e-12)
+    assert expected_error(16, 64, size=128) == pytest.approx(
+        0.465, abs=0.001
+    )  # random permutations level off
+    twice = expected_error(16, 128, size=128, permutation="shift")
+    assert twice == pytest.approx(15 / 64, rel=1e-12)  # every offset twice is no better than once
 
 
 def test_expected_error_is_the_papers_law_for_large_vectors() -> None:
@@ -430,6 +520,12 @@ def test_expected_error_is_the_papers_law_for_large_vectors() -> None:
             ValueError,
             "key: expected shape",
         ),
+        (
+            lambda: HolographicMemory(8, 2, permutation="shifts"),
+            ValueError,
+            "permutation: expected one of 'random', 'shift', got 'shifts'",
+        ),
+        (lambda: expected_error(1, 1, permutation="none"), ValueError, "permutation: expected one of"),
         (lambda: expected_error(0, 1), ValueError, "items: expected at least 1"),
         (lambda: expected_error(1, 0), ValueError, "copies: expected at least 1"),
         (lambda: expected_error(1, 1, size=3), ValueError, "size: expected an even"),

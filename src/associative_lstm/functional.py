@@ -17,6 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils.weak import WeakIdKeyDictionary
 
 __all__ = [
+    "are_shifts",
     "bind",
     "bound",
     "bound_tanh",
@@ -28,6 +29,7 @@ __all__ = [
     "permute",
     "random_key",
     "random_permutations",
+    "shift_permutations",
     "similarity",
     "unbind",
 ]
@@ -198,6 +200,58 @@ def random_permutations(
     return order.argsort(dim=-1).to(device if device is not None else drawn_on)
 
 
+def shift_permutations(
+    copies: int,
+    half: int,
+    *,
+    taken: Tensor | None = None,
+    generator: torch.Generator | None = None,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    r"""Draw one cyclic shift of ``range(half)`` per copy: :math:`(P_s r)_j = r_{(j + o_s) \bmod half}`.
+
+    The offsets :math:`o_s` are distinct, so that no element of a key meets a place in two copies; if there are more
+    copies than offsets, each occurs as often as any other, or once more. They are drawn at random: any distinct ones
+    average noise equally well, but evenly spaced ones would repeat the same noise all along a value, and neighbouring
+    ones smear it.
+
+    Args:
+        taken: permutations of other copies, ``(copies, half)``; shifts among them count as drawn before.
+
+    Shapes: the result ``(copies, half)``, int64.
+
+    >>> shift_permutations(5, 5).sort(dim=0).values[:, 0]  # every offset once
+    tensor([0, 1, 2, 3, 4])
+    """
+    check_count("copies", copies, least=0)
+    check_count("half", half, least=1)
+    drawn_on = generator.device if generator is not None else torch.device("cpu")
+    places = torch.arange(half, device=drawn_on)
+    times = torch.zeros_like(places)  # how often each offset occurs
+    if taken is not None:
+        times = taken[are_shifts(taken), 0].bincount(minlength=half).to(drawn_on)
+    offsets = places[:0]
+    while len(offsets) < copies:
+        order = torch.randperm(half, generator=generator, device=drawn_on)
+        rarest = order[times[order] == times.min()][: copies - len(offsets)]
+        times[rarest] += 1
+        offsets = torch.cat([offsets, rarest])
+    return ((places + offsets[:, None]) % half).to(device if device is not None else drawn_on)
+
+
+def are_shifts(permutations: Tensor) -> Tensor:
+    """Which permutations are cyclic shifts.
+
+    Shapes: permutations ``(copies, half)``; the result ``(copies,)``.
+
+    >>> are_shifts(torch.tensor([[1, 2, 0], [1, 0, 2]]))
+    tensor([ True, False])
+    """
+    half = permutations.shape[-1]
+    places = torch.arange(half, device=permutations.device)
+    return (permutations == (places + permutations[:, :1]) % half).all(-1)
+
+
 def random_key(
     size: int,
     *batch: int | tuple[int, ...],
@@ -306,6 +360,17 @@ def check_count(name: str, count: int, least: int) -> None:
         raise TypeError(f"{name}: expected an int, got {type(count).__name__}")
     if count < least:
         raise ValueError(f"{name}: expected at least {least}, got {count}")
+
+
+def check_permutation_kind(kind: str) -> None:
+    """Refuse another kind of permutations than there are.
+
+    >>> check_permutation_kind("reverse")
+    Traceback (most recent call last):
+    ValueError: permutation: expected one of 'random', 'shift', got 'reverse'
+    """
+    if kind not in ("random", "shift"):
+        raise ValueError(f"permutation: expected one of 'random', 'shift', got {kind!r}")
 
 
 def check_permutations(name: str, permutations: Tensor) -> None:

@@ -19,7 +19,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from associative_lstm.functional import check_count, check_size, random_permutations
+from associative_lstm.functional import (
+    are_shifts,
+    check_count,
+    check_permutation_kind,
+    check_size,
+    random_permutations,
+    shift_permutations,
+)
 
 __all__ = ["HolographicMemory", "expected_error"]
 
@@ -54,7 +61,10 @@ class HolographicMemory(nn.Module):
 
     Args:
         size: N, the real numbers of a key or a value, half of them real parts and half imaginary; even.
-        num_copies: the number of traces, each with its own constant random permutation of the key.
+        num_copies: the number of traces, each with its own constant permutation of the key.
+        permutation: ``"random"`` (the paper's), or ``"shift"``: cyclic shifts by distinct offsets. No two copies then
+            have the same element of a key at the same place, and as many copies as complex numbers in a key average
+            noise without a floor: see `expected_error`.
         batch_shape: a batch of independent memories (with the same permutations) in one object; by default one
             memory.
         generator: draws the permutations, now and in `resize`.
@@ -83,6 +93,7 @@ class HolographicMemory(nn.Module):
         size: int,
         num_copies: int,
         *,
+        permutation: str = "random",
         batch_shape: tuple[int, ...] = (),
         generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
@@ -91,17 +102,18 @@ class HolographicMemory(nn.Module):
         super().__init__()
         check_size("size", size)
         check_count("num_copies", num_copies, least=1)
+        check_permutation_kind(permutation)
         for length in batch_shape:
             check_count("batch_shape", length, least=1)
         self.size = size
+        self.permutation = permutation
         self.batch_shape = tuple(batch_shape)
         self.generator = generator
         traces = torch.zeros(*self.batch_shape, num_copies, size, dtype=dtype, device=device)
         if not traces.is_floating_point():
             raise TypeError(f"dtype: expected a real floating-point dtype, got {dtype}")
         self.register_buffer("traces", traces)
-        permutations = random_permutations(num_copies, size // 2, generator=generator, device=traces.device)
-        self.register_buffer("permutations", permutations)
+        self.register_buffer("permutations", self._draw_permutations(num_copies, taken=None))
         self.register_buffer("born", torch.zeros(num_copies, dtype=torch.int64, device=traces.device))
 
     @property
@@ -182,7 +194,7 @@ class HolographicMemory(nn.Module):
             with torch.no_grad():
                 old, new = _Sums(total, squares, known_by), _Sums(more, more_squares, more_known_by)
                 held &= self._evidence(key, _mean(total, known_by), generation) > EVIDENCE
-                held &= ~(_differs(old, new) | _differs(new, old))
+                held &= ~(_differs(old, new, self._meeting()) | _differs(new, old, self._meeting()))
             total = torch.where(held, total + more, total)
             squares = torch.where(held, squares + more_squares, squares)
             known_by = torch.where(held, known_by + more_known_by, known_by)
@@ -209,13 +221,13 @@ class HolographicMemory(nn.Module):
 
         *Fewer*: the newest copies go; every item stays, read with more noise.
 
-        *More*: copies with new permutations and empty traces are added. They hold what is written from now
-        on, and nothing of earlier items: no function of the old traces could supply it. An earlier item must
-        therefore be averaged over the older copies only (the mean over all would scale it down by old/new), a
-        later one over all. Fixed weights cannot serve both: they would have to sum to one over the old copies
-        and over all of them, so to zero over the new. `read` therefore asks the copies. A copy's *generation*
-        counts the growths (with writes between them) before it was made. The oldest generation holds every
-        item. From its read x̃, the next one is made to give back the key, as it gives a value from a key:
+        *More*: copies with new permutations (shifts by offsets not yet in use) and empty traces are added. They
+        hold what is written from now on, and nothing of earlier items: no function of the old traces could supply
+        it. An earlier item must therefore be averaged over the older copies only (the mean over all would scale it
+        down by old/new), a later one over all. Fixed weights cannot serve both: they would have to sum to one over
+        the old copies and over all of them, so to zero over the new. `read` therefore asks the copies. A copy's
+        *generation* counts the growths (with writes between them) before it was made. The oldest generation holds
+        every item. From its read x̃, the next one is made to give back the key, as it gives a value from a key:
 
         .. math::
             \tilde r = \sum_s P_s^{-1} (\overline{\tilde x} \circledast c_s)
@@ -271,8 +283,7 @@ class HolographicMemory(nn.Module):
             self.permutations = self.permutations[:num_copies].clone()
             self.born = self.born[:num_copies].clone()
             return
-        device = self.traces.device
-        permutations = random_permutations(added, self.size // 2, generator=self.generator, device=device)
+        permutations = self._draw_permutations(added, taken=self.permutations)
         # An empty newest trace means that nothing was written since that copy was made: the same generation.
         generation = self.born[-1] + self.traces[..., -1, :].any()
         empty = self.traces.new_zeros(*self.batch_shape, added, self.size)
@@ -286,8 +297,15 @@ class HolographicMemory(nn.Module):
         self.born = torch.zeros_like(self.born)
 
     def extra_repr(self) -> str:
+        kind = f", permutation={self.permutation!r}" if self.permutation != "random" else ""
         batch = f", batch_shape={self.batch_shape}" if self.batch_shape else ""
-        return f"{self.size}, num_copies={self.num_copies}{batch}"
+        return f"{self.size}, num_copies={self.num_copies}{kind}{batch}"
+
+    def _draw_permutations(self, copies: int, taken: Tensor | None) -> Tensor:
+        options: dict[str, Any] = {"generator": self.generator, "device": self.traces.device}
+        if self.permutation == "shift":
+            return shift_permutations(copies, self.size // 2, taken=taken, **options)
+        return random_permutations(copies, self.size // 2, **options)
 
     def _generations(self) -> list[slice]:
         counts = self.born.unique_consecutive(return_counts=True)[1].tolist()
@@ -344,6 +362,11 @@ class HolographicMemory(nn.Module):
         )
         return self._unbind_and_sum(r, self.permutations[copies], c)[..., : self.size // 2]
 
+    def _meeting(self) -> float:
+        """How probable it is that two copies have the same element of a key at the same place."""
+        by_chance = 2 / self.size
+        return max(0.0, by_chance - 1 / self.num_copies) if self.permutation == "shift" else by_chance
+
     def _evidence(self, key: Tensor, value: Tensor, copies: slice) -> Tensor:
         """How surely these copies lead from the value back to the key, in deviations, ``(..., 1)``: see `resize`."""
         inverse = self.permutations[copies].argsort(-1)
@@ -377,10 +400,18 @@ class HolographicMemory(nn.Module):
             self.permutations = self.permutations.new_zeros(copies, self.size // 2)
             self.born = self.born.new_zeros(copies)
         super()._load_from_state_dict(state_dict, prefix, *args)
+        if not self.permutations.is_meta:
+            self.permutation = "shift" if are_shifts(self.permutations).all() else "random"
 
 
 def expected_error(
-    items: int, copies: int, *, size: int | None = None, power: float = 1.0, known: float = 1.0
+    items: int,
+    copies: int,
+    *,
+    size: int | None = None,
+    power: float = 1.0,
+    known: float = 1.0,
+    permutation: str = "random",
 ) -> float:
     r"""Predict the mean squared error, per real number, of a value read from a `HolographicMemory`.
 
@@ -407,25 +438,38 @@ def expected_error(
         E = (1 - f)^C p + (N_{items} - 1) \, p \sum_{n=1}^{C} \binom{C}{n} f^n (1-f)^{C-n}
             \frac1n \left(1 + \frac{n - 1}{m}\right)
 
+    With *shifts* no two copies meet, up to as many copies as offsets: :math:`E = (N_{items} - 1) \, p / N_{copies}`
+    without a floor. Every place sees distinct elements of the key, so that of a partial key n is hypergeometric, the
+    known ones among C of N/2. Of :math:`C = q N/2 + C'` copies, q see each element and C' some of them once more;
+    with n' of these known, :math:`n = q m + n'` copies know a place and the noise there is
+    :math:`(q^2 m + (2 q + 1) n') / n^2` instead of 1/n.
+
     Args:
         items: the number of items in the memory, with the one that is read.
         copies: the number of copies averaged.
         size: N, real numbers of a value; ``None`` is the limit of large N.
         power: p, the mean square of a real number of the values.
         known: f, the fraction of the key's elements that is known.
+        permutation: ``"random"``, or ``"shift"`` for distinct shifts.
 
     >>> expected_error(items=51, copies=10)
     5.0
     >>> expected_error(items=51, copies=10, size=100, power=0.5)
     2.95
+    >>> expected_error(items=51, copies=10, size=100, power=0.5, permutation="shift")
+    2.5
     """
     check_count("items", items, least=1)
     check_count("copies", copies, least=1)
     if not 0 < known <= 1:
         raise ValueError(f"known: expected a fraction above 0 and at most 1, got {known}")
+    check_permutation_kind(permutation)
     meeting = 0.0
     if size is not None:
         check_size("size", size)
+        if permutation == "shift":
+            nobody, noise = _noise_of_shifts(copies, size // 2, max(1, round(known * size / 2)))
+            return nobody * power + (items - 1) * power * noise
         meeting = min(1.0, 1 / (known * size / 2))
     nobody, mean_inverse = 0.0, 1 / copies
     if known < 1:
@@ -437,8 +481,24 @@ def expected_error(
 
 
 def _binomial(n: int, trials: int, f: float) -> float:
-    log_choose = math.lgamma(trials + 1) - math.lgamma(n + 1) - math.lgamma(trials - n + 1)
-    return math.exp(log_choose + n * math.log(f) + (trials - n) * math.log1p(-f))
+    return math.exp(_log_choose(trials, n) + n * math.log(f) + (trials - n) * math.log1p(-f))
+
+
+def _noise_of_shifts(copies: int, half: int, known: int) -> tuple[float, float]:
+    """The probability that no copy knows a place, and the noise of one item there: see `expected_error`."""
+    rounds, rest = divmod(copies, half)
+    nobody = noise = 0.0
+    for n in range(max(0, known + rest - half), min(known, rest) + 1):
+        log = _log_choose(known, n) + _log_choose(half - known, rest - n) - _log_choose(half, rest)
+        if counted := rounds * known + n:
+            noise += math.exp(log) * (rounds**2 * known + (2 * rounds + 1) * n) / counted**2
+        else:
+            nobody = math.exp(log)
+    return nobody, noise
+
+
+def _log_choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
 def _mean(total: Tensor, known_by: Tensor) -> Tensor:
@@ -446,7 +506,7 @@ def _mean(total: Tensor, known_by: Tensor) -> Tensor:
     return total / torch.cat([n, n], dim=-1)
 
 
-def _differs(a: _Sums, b: _Sums) -> Tensor:
+def _differs(a: _Sums, b: _Sums, meeting: float) -> Tensor:
     """Whether the read of b is another than the one of a along the latter, ``(..., 1)``: see `resize`.
 
     False where no two copies of a know a position, so that their noise cannot be told from the value.
@@ -455,8 +515,8 @@ def _differs(a: _Sums, b: _Sums) -> Tensor:
     along = (x * (x - _mean(b.total, b.known_by))).unflatten(-1, (2, -1)).sum(-2)
     noise, other = _noise_of_a_copy(a), _noise_of_a_copy(b)
     # Where permutations of two copies meet, noise does not average out: of what both hold, it is in b as well.
-    meeting = (_average(noise, a.known_by >= 2) - _average(other, b.known_by >= 2).nan_to_num(0)).clamp(min=0)
-    t = along - noise / a.known_by.clamp(min=1) - meeting / x.shape[-1] * 2
+    shared = (_average(noise, a.known_by >= 2) - _average(other, b.known_by >= 2).nan_to_num(0)).clamp(min=0)
+    t = along - noise / a.known_by.clamp(min=1) - shared * meeting
     compared = (a.known_by >= 2) & (b.known_by >= 1)
     mean = _average(t, compared)
     variance = _average((t - mean).square(), compared) / compared.sum(-1, keepdim=True)

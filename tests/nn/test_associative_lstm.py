@@ -53,6 +53,7 @@ def test_signature():
         "forget_bias": None,
         "update_init": None,
         "horizon": 120,
+        "permutation": "random",
         "backend": "auto",
         "device": None,
         "dtype": None,

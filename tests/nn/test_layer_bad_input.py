@@ -40,6 +40,7 @@ each_backend = pytest.mark.parametrize("backend", ["reference", "fused"])
         ({"update_init": "ones"}, ValueError, "update_init: expected a number or 'glorot', got 'ones'"),
         ({"update_init": 0}, ValueError, "update_init: expected a modulus above 0, got 0"),
         ({"update_init": True}, TypeError, "update_init: expected a number, got bool"),
+        ({"permutation": "none"}, ValueError, "permutation: expected one of 'random', 'shift', got 'none'"),
         ({"horizon": 0}, ValueError, "horizon: expected at least 1, got 0"),
         ({"horizon": 1.5}, TypeError, "horizon: expected an int, got float"),
         ({"bias": False, "forget_bias": "mixed"}, ValueError, "bias: .*forget_bias.* expected bias=True"),

@@ -5,6 +5,7 @@ import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_avg_fn, get_ema_multi_avg_fn
 
 from associative_lstm import AssociativeLSTM, AssociativeLSTMCell
+from associative_lstm.functional import are_shifts, bind, bound
 from associative_lstm.nn import LSTM, MultiplicativeUnitaryRNN, PermutationRNN, UnitaryRNN
 
 INPUT = 3
@@ -55,6 +56,50 @@ def test_a_seed_gives_the_permutation_first_and_then_the_weights(kind):
     torch.manual_seed(1)
     assert torch.equal(net.permutation, torch.randperm(len(net.permutation)))
     assert torch.equal(net.weight, torch.nn.init.xavier_uniform_(torch.empty(8, INPUT)))
+
+
+@pytest.mark.parametrize("copies", [4, 7])
+def test_shifts_in_layer_and_cell(copies):
+    """Distinct offsets, drawn for each direction of each layer, saved with the model like any permutation."""
+    torch.manual_seed(1)
+    options = {"num_copies": copies, "permutation": "shift"}
+    layer, cell = (
+        AssociativeLSTM(INPUT, 64, 2, bidirectional=True, **options),
+        AssociativeLSTMCell(INPUT, 64, **options),
+    )
+    drawn = [*layer.buffers(), cell.permutations]
+    for permutations in drawn:
+        assert are_shifts(permutations).all()
+        assert len(permutations[:, 0].unique()) == copies
+    assert len({tuple(permutations[:, 0].tolist()) for permutations in drawn}) == len(drawn)
+    assert repr(cell).endswith("permutation='shift')")
+    other = AssociativeLSTM(INPUT, 64, 2, bidirectional=True, num_copies=copies)
+    other.load_state_dict(layer.state_dict())
+    x = torch.randn(4, 2, INPUT)
+    assert torch.equal(other(x)[0], layer(x)[0])
+    layer.reset_parameters()
+    assert are_shifts(layer.permutations_l0).all()
+    assert not torch.equal(layer.permutations_l0, other.permutations_l0)
+
+
+@each_backend
+def test_with_shifts_a_copy_holds_the_update_under_the_shifted_key(backend):
+    torch.manual_seed(1)
+    layer = AssociativeLSTM(
+        INPUT, 16, num_copies=3, permutation="shift", backend=backend, dtype=torch.float64
+    )
+    x = torch.randn(1, 1, INPUT, dtype=torch.float64)
+    _, (_, c) = layer(x)
+    z = layer.weight_ih_l0 @ x[0, 0] + layer.bias_l0
+    g_i, r_i, u = (
+        z[layer.rows.input].sigmoid().repeat(2),
+        bound(z[layer.rows.input_key]),
+        bound(z[layer.rows.update]),
+    )
+    for permutation, copy in zip(layer.permutations_l0, c[0, 0], strict=True):
+        offset = int(permutation[0])
+        key = torch.cat([half.roll(-offset) for half in r_i.chunk(2)])
+        torch.testing.assert_close(copy, bind(key, g_i * u))
 
 
 @pytest.mark.parametrize("name", WITH_CELL)

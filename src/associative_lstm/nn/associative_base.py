@@ -48,6 +48,7 @@ class AssociativeBase(nn.Module):
         self.forget_bias = options.forget_bias
         self.update_init = options.update_init
         self.horizon = options.horizon
+        self.permutation = options.permutation
         self.rows = Rows.of(options.hidden_size, options.num_heads)
 
     @property
@@ -75,7 +76,8 @@ class AssociativeBase(nn.Module):
 
     def _draw_permutations(self, suffix: str) -> None:
         permutations = getattr(self, f"permutations{suffix}")
-        permutations.copy_(F.random_permutations(*permutations.shape))
+        drawn = F.shift_permutations if self.permutation == "shift" else F.random_permutations
+        permutations.copy_(drawn(*permutations.shape))
 
     def _reset_direction(self, suffix: str) -> None:
         weight_ih, weight_hh, bias = (
@@ -97,6 +99,7 @@ class AssociativeBase(nn.Module):
             "start": "fast",
             **self.options.choices(),
             "horizon": 120,
+            "permutation": "random",
             "learn_initial_state": False,
             "keep_states_every": 1,
             "backend": "auto",

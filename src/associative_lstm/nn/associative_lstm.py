@@ -70,6 +70,8 @@ class AssociativeLSTM(AssociativeBase):
             read, :math:`\sqrt{width / 8}` for reads of modulus 1 through half-open gates: u has modulus a again, and
             neither signal nor gradient fades with depth.
         horizon: the longest time of these forget gates, in steps: about as long as what is to be remembered.
+        permutation: ``"random"`` (the paper's), or ``"shift"``: cyclic shifts by distinct offsets, drawn at random.
+            No unit then meets the same element of a key in two copies, so that copies average noise best.
         learn_initial_state: learn the state that a sequence starts from when none is given; one c shared by the
             copies.
         keep_states_every: keep the states of every k-th step only, for the backward pass, and compute those
@@ -132,6 +134,7 @@ class AssociativeLSTM(AssociativeBase):
         forget_bias: float | str | None = None,
         update_init: float | str | None = None,
         horizon: int = 120,
+        permutation: str = "random",
         learn_initial_state: bool = False,
         keep_states_every: int = 1,
         backend: str = "auto",
@@ -140,7 +143,7 @@ class AssociativeLSTM(AssociativeBase):
     ) -> None:
         options = Options(
             input_size, hidden_size, bias, num_copies, num_heads, recurrent_update, activation,
-            start, key_init, forget_bias, update_init, horizon,
+            start, key_init, forget_bias, update_init, horizon, permutation,
         )  # fmt: skip
         super().__init__(options, dtype)
         check_positive_int("num_layers", num_layers)

@@ -55,12 +55,13 @@ class AssociativeLSTMCell(AssociativeBase):
         forget_bias: float | str | None = None,
         update_init: float | str | None = None,
         horizon: int = 120,
+        permutation: str = "random",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         options = Options(
             input_size, hidden_size, bias, num_copies, num_heads, recurrent_update, activation,
-            start, key_init, forget_bias, update_init, horizon,
+            start, key_init, forget_bias, update_init, horizon, permutation,
         )  # fmt: skip
         super().__init__(options, dtype)
         self._add_direction("", input_size, {"device": device, "dtype": dtype})
