@@ -3,12 +3,12 @@
 TYPE_CHECKING = False  # type checkers take it for True; importing it takes as long as all else here
 
 if TYPE_CHECKING:
-    from associative_lstm import functional
+    from associative_lstm import functional, inside
     from associative_lstm.memory import HolographicMemory, expected_error
     from associative_lstm.nn import AssociativeLSTM, AssociativeLSTMCell
 else:
     # What is here is imported when it is asked for: `alstm --help` passes through, and need not wait for PyTorch.
-    _MODULES = ("functional", "kernels", "memory", "nn")
+    _MODULES = ("functional", "inside", "kernels", "memory", "nn")
     _HOMES = {
         "AssociativeLSTM": "nn",
         "AssociativeLSTMCell": "nn",
@@ -30,4 +30,11 @@ else:
         return sorted({*globals(), *_MODULES, *_HOMES})
 
 
-__all__ = ["AssociativeLSTM", "AssociativeLSTMCell", "HolographicMemory", "expected_error", "functional"]
+__all__ = [
+    "AssociativeLSTM",
+    "AssociativeLSTMCell",
+    "HolographicMemory",
+    "expected_error",
+    "functional",
+    "inside",
+]
