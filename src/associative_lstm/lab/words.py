@@ -1,6 +1,8 @@
-"""Words for what is printed: counted things, and text that no terminal takes for a command."""
+"""Words for what is printed: counted things, names that were meant, and text that no terminal takes for a command."""
 
+import difflib
 import unicodedata
+from collections.abc import Iterable
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
@@ -10,6 +12,12 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     ('1 copy', '4 copies', '20,000 steps')
     """
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def nearest(name: object, known: Iterable[str]) -> str:
+    """A few words that help who wrote ``name`` and meant one of ``known``."""
+    near = difflib.get_close_matches(str(name), known := list(known), n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
 
 
 def printable(text: str) -> str:

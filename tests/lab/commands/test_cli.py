@@ -14,7 +14,10 @@ from rich.console import Console
 
 from associative_lstm.lab import cli
 from associative_lstm.lab.commands import common
+from associative_lstm.lab.commands.common import completing
+from associative_lstm.lab.networks import NETWORKS
 from associative_lstm.lab.run.checkpoint import find_checkpoints
+from associative_lstm.lab.run.config import PRESETS
 from associative_lstm.lab.run.loop import WEIGHTS, Progress, resume
 from associative_lstm.lab.run.model import SequenceModel
 from associative_lstm.lab.tasks import TASKS
@@ -313,9 +316,9 @@ def test_another_error_is_one_sentence_and_can_be_seen(alstm, run, monkeypatch):
 
 
 def test_names_are_completed_in_the_shell():
-    assert common.complete_task("a") == ["assignment", "arithmetic"]
-    assert common.complete_model("multi") == ["multiplicative-unitary-rnn"]
-    assert "lstm-512" in common.complete_preset("lstm")
+    assert completing(TASKS)("a") == ["assignment", "arithmetic"]
+    assert completing(NETWORKS)("multi") == ["multiplicative-unitary-rnn"]
+    assert "lstm-512" in completing(PRESETS)("lstm")
     environment = os.environ | {
         "_ALSTM_COMPLETE": "complete_bash",
         "COMP_WORDS": "alstm train assig",

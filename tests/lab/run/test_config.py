@@ -28,7 +28,7 @@ from associative_lstm.lab.tasks import TASKS
         ({"task": "xml", "steps": None}, "steps must be an integer, got None"),
         ({"task": "xml", "steps": 10**12}, "steps must be at most 2147483647"),
         ({"task": "xml", "seed": -1}, "seed must not be negative, got -1"),
-        ({"task": "xml", "learning_rate": 0}, "learning_rate must be positive, got 0.0"),
+        ({"task": "xml", "learning_rate": 0}, "learning_rate must be positive, got 0"),
         ({"task": "xml", "learning_rate": float("nan")}, "learning_rate must be a finite number, got nan"),
         ({"task": "xml", "learning_rate": "1e-3"}, "learning_rate must be a number, got '1e-3'"),
         ({"task": "xml", "key_init": "random"}, "key_init must be 'glorot' or 'conjugate', got 'random'"),

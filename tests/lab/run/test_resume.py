@@ -144,18 +144,21 @@ def test_resuming_a_finished_run_changes_nothing(tmp_path):
         resume(tmp_path, steps=5)
 
 
-def test_two_processes_on_one_run_are_refused(tmp_path):
+def test_two_processes_on_one_run_are_refused_until_one_is_killed(tmp_path):
     train(config(steps=10), tmp_path)
-    holder = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, 2); print('held', flush=True); input()"
+    holder = (
+        "import pathlib, sys; from associative_lstm.lab.run.folder import hold; "
+        "held = hold(pathlib.Path(sys.argv[1])); print('held', flush=True); input()"
+    )
     with subprocess.Popen(
-        [sys.executable, "-c", holder, str(tmp_path / "lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", holder, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout.readline() == b"held\n"
         with pytest.raises(RunError, match="in use by another process"):
             resume(tmp_path, steps=20)
         with pytest.raises(RunError, match="in use by another process"):
             train(config(steps=10), tmp_path)
-        process.communicate(b"\n")
+        process.kill()
     resume(tmp_path, steps=20)
 
 

@@ -13,11 +13,10 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.segment import Segment
 
-from associative_lstm.lab.networks import NETWORKS
-from associative_lstm.lab.run.config import LARGEST_SEED, PRESETS
+from associative_lstm.lab.run.config import LARGEST
 from associative_lstm.lab.words import printable
 
-SEEDS: dict[str, Any] = {"min": 0, "max": LARGEST_SEED}
+SEEDS: dict[str, Any] = {"min": 0, "max": LARGEST}
 """What every --seed may be."""
 
 
@@ -55,21 +54,13 @@ def finite(name: str, value: float) -> float:
     return value
 
 
-def complete_task(incomplete: str) -> list[str]:
-    """Task names that begin so, for the shell."""
-    from associative_lstm.lab.tasks import TASKS
+def completing(known: Iterable[str]) -> Callable[[str], list[str]]:
+    """What the shell completes a name by: those of the ``known`` that begin so."""
 
-    return [name for name in TASKS if name.startswith(incomplete)]
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in known if name.startswith(incomplete)]
 
-
-def complete_model(incomplete: str) -> list[str]:
-    """Network names that begin so, for the shell."""
-    return [name for name in NETWORKS if name.startswith(incomplete)]
-
-
-def complete_preset(incomplete: str) -> list[str]:
-    """Preset names that begin so, for the shell."""
-    return [name for name in PRESETS if name.startswith(incomplete)]
+    return complete
 
 
 @contextmanager

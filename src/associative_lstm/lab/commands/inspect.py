@@ -7,12 +7,14 @@ import typer
 from rich.box import SIMPLE
 from rich.table import Table
 
-from associative_lstm.lab.commands.common import SEEDS, Own, complete_task, console, know
+from associative_lstm.lab.commands.common import SEEDS, Own, completing, console, know
+from associative_lstm.lab.tasks import TASKS, make_task
 
 
 def show(
     task: Annotated[
-        str | None, typer.Argument(help="The task; without it, a list of all.", autocompletion=complete_task)
+        str | None,
+        typer.Argument(help="The task; without it, a list of all.", autocompletion=completing(TASKS)),
     ] = None,
     length: Annotated[int, typer.Option(help="Symbols to show.", min=1, max=100_000)] = 300,
     data: Annotated[Path | None, typer.Option(help="Wikipedia: the file.")] = None,
@@ -26,7 +28,6 @@ def show(
     import torch
 
     from associative_lstm.lab.draw.text import bit_rows, scored_lines
-    from associative_lstm.lab.tasks import TASKS, make_task
     from associative_lstm.lab.tasks.base import Batch
 
     know(own)

@@ -1,26 +1,23 @@
 """`alstm train` and `alstm resume`."""
 
 import os
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
 from associative_lstm.lab.commands.common import (
     Own,
-    complete_model,
-    complete_preset,
-    complete_task,
+    completing,
     console,
     know,
     live_line,
 )
 from associative_lstm.lab.networks import NETWORKS
-from associative_lstm.lab.run.config import PRESETS, Config, complete, nearest, read_toml
-from associative_lstm.lab.words import counted
-
-_NETWORK, _RUN = "Network", "Run"
-_NAMES = list(NETWORKS)
+from associative_lstm.lab.run.config import PRESETS, Config, complete, read_toml
+from associative_lstm.lab.tasks import TASKS
+from associative_lstm.lab.words import counted, nearest
 
 
 def a_folder(name: str | Path) -> Path:
@@ -30,105 +27,53 @@ def a_folder(name: str | Path) -> Path:
     return Path(name)
 
 
+def _with_keys(command: Any) -> Any:
+    """An option for every key of a configuration but the task, in the place of the command's ``flags``."""
+    options = []
+    for name, hint in get_type_hints(Config).items():
+        kind = next(kind for kind in get_args(hint) or [hint] if kind is not type(None))
+        option = typer.Option(
+            *(["--learning-rate", "--lr"] if name == "learning_rate" else []),
+            help=Config.__dataclass_fields__[name].metadata.get("help"),
+            autocompletion=completing(NETWORKS) if name == "model" else None,
+        )
+        typed: Any = Annotated[(kind if isinstance(kind, type) else str) | None, option]
+        if name != "task":
+            options.append(Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=typed))
+    *own, _ = signature(command).parameters.values()
+    command.__signature__ = Signature([*own, *options])
+    command.__annotations__ = {each.name: each.annotation for each in (*own, *options)}
+    return command
+
+
+@_with_keys
 def train(
     task: Annotated[
-        str | None, typer.Argument(help="The task: see `alstm show`.", autocompletion=complete_task)
+        str | None, typer.Argument(help="The task: see `alstm show`.", autocompletion=completing(TASKS))
     ] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file of settings; flags go before it.")] = None,
     preset: Annotated[
         str | None,
-        typer.Option(help="A network of the paper, e.g. lstm-512.", autocompletion=complete_preset),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help=f"{', '.join(_NAMES[:-1])} or {_NAMES[-1]}.",
-            autocompletion=complete_model,
-            rich_help_panel=_NETWORK,
-        ),
-    ] = None,
-    hidden_size: Annotated[
-        int | None,
-        typer.Option(help="N_h: real numbers of one copy of the memory.", rich_help_panel=_NETWORK),
-    ] = None,
-    layers: Annotated[int | None, typer.Option(help="Networks stacked.", rich_help_panel=_NETWORK)] = None,
-    copies: Annotated[
-        int | None, typer.Option(help="Copies of the memory.", rich_help_panel=_NETWORK)
-    ] = None,
-    heads: Annotated[
-        int | None, typer.Option(help="Items written and read per step.", rich_help_panel=_NETWORK)
-    ] = None,
-    key_init: Annotated[
-        str | None, typer.Option(help="Keys start as glorot or conjugate.", rich_help_panel=_NETWORK)
-    ] = None,
-    forget_bias: Annotated[
-        float | None, typer.Option(help="Where the forget gates' biases start.", rich_help_panel=_NETWORK)
-    ] = None,
-    recurrent_update: Annotated[
-        bool | None,
-        typer.Option(
-            help="Feed h to the update (W_hu); the default is the paper's for the task.",
-            rich_help_panel=_NETWORK,
-        ),
-    ] = None,
-    learn_initial_state: Annotated[
-        bool | None,
-        typer.Option(help="Learn the initial state (default: on copy tasks).", rich_help_panel=_NETWORK),
-    ] = None,
-    learning_rate: Annotated[
-        float | None, typer.Option("--learning-rate", "--lr", help="Adam's.", rich_help_panel=_RUN)
-    ] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(help="Lanes of a minibatch (default: the paper's).", rich_help_panel=_RUN)
-    ] = None,
-    window: Annotated[
-        int | None,
-        typer.Option(help="Symbols between cuts of the gradient (default 100).", rich_help_panel=_RUN),
-    ] = None,
-    data: Annotated[
-        str | None,
-        typer.Option(
-            help="Wikipedia: the file (plain, .gz or .zip); enwik8 is downloaded if absent.",
-            rich_help_panel=_RUN,
-        ),
-    ] = None,
-    steps: Annotated[
-        int | None, typer.Option(help="Minibatches (default 20000).", rich_help_panel=_RUN)
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Decides weights and data.", rich_help_panel=_RUN)] = None,
-    log_every: Annotated[
-        int | None, typer.Option(help="Steps per line of the log.", rich_help_panel=_RUN)
-    ] = None,
-    checkpoint_every: Annotated[
-        int | None, typer.Option(help="Steps between checkpoints.", rich_help_panel=_RUN)
-    ] = None,
-    test_every: Annotated[
-        int | None,
-        typer.Option(help="Wikipedia: steps between tests (default 16000).", rich_help_panel=_RUN),
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option(help="Threads per process (default 1).", rich_help_panel=_RUN)
+        typer.Option(help="A network of the paper, e.g. lstm-512.", autocompletion=completing(PRESETS)),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="The run's folder, new or empty (default: a new one in runs/).", parser=a_folder),
     ] = None,
     own: Own = None,
+    **flags: Any,
 ) -> None:
     """Train a network on a task, in a new run folder.
 
     Example: alstm train assignment --copies 4 --key-init conjugate --steps 5000
     """
     know(own)
-    flags = {key: value for key, value in locals().items() if key in Config.__dataclass_fields__}
-    settings = settings_from(config, preset, flags)
-    complete_settings = complete(settings)
+    settings = complete(settings_from(config, preset, {"task": task} | flags))
     if out is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ValueError(
             "--out must name the run's folder under torchrun: each process would choose one itself"
         )
-    folder = out or new_folder(complete_settings)
-    _train(complete_settings, folder)
+    _train(settings, out or new_folder(settings))
 
 
 def settings_from(file: Path | None, preset: str | None, flags: dict[str, Any]) -> dict[str, Any]:

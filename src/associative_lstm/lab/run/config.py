@@ -1,21 +1,49 @@
 """The configuration of a run: every choice by name, checked, complete, and readable as TOML."""
 
-import dataclasses
-import difflib
+import functools
 import json
-import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
 from associative_lstm.lab.networks import ARGUMENTS, NETWORKS
 from associative_lstm.lab.run.packed import read_bytes
+from associative_lstm.lab.words import nearest
 
 if TYPE_CHECKING:  # tasks are made of tensors: who only wants names need not wait for PyTorch
+    from pydantic import BaseModel
+
     from associative_lstm.lab.tasks.base import Task
     from associative_lstm.lab.tasks.corpus import Progress
+
+LARGEST = 2**31 - 1
+_LARGEST_FILE = 2**20
+_LARGEST_FLOAT = 3.4e38  # of single precision, in which networks are trained
+_OWN = "(one of your own is made known by --from FILE)"
+_LIMITS: dict[type, dict[str, Any]] = {
+    int: {"le": LARGEST},
+    float: {"ge": -_LARGEST_FLOAT, "le": _LARGEST_FLOAT},
+    str: {"pattern": r"^[^\x00]*$"},
+    bool: {},
+}
+"""What every key of a type has to keep within, in pydantic's words."""
+
+_EXPECTED = {
+    "int_type": "be an integer",
+    "float_type": "be a number",
+    "string_type": "be a string",
+    "bool_type": "be true or false",
+    "finite_number": "be a finite number",
+    "greater_than": "be positive",
+    "greater_than_equal": "be at least {ge}",
+    "less_than_equal": "be at most {le}",
+    "literal_error": "be {expected}",
+    "string_pattern_mismatch": "not contain the character zero",
+    "string_unicode": "be text in UTF-8",
+}
+"""What a key must, by the name that pydantic has for the lack of it."""
 
 # With Glorot keys and zero biases a layer's output is a product of three small numbers (update and two keys). Three
 # layers make it the ninth power and more: the output and every gradient are zero in float32, and nothing is learned.
@@ -43,6 +71,15 @@ PRESETS: dict[str, dict[str, Any]] = {
 """The paper's networks by name: the number at the end is N_h, or of an Associative LSTM (N_h 128) the copies."""
 
 
+def _key(default: Any, help: str, **limits: Any) -> Any:
+    """A key: its default, what the command line says of it, and its limits in pydantic's words."""
+    return field(default=default, metadata={"help": help, "limits": limits})
+
+
+def _count(default: int | None, help: str, most: int = LARGEST) -> Any:
+    return _key(default, help, ge=1, le=most)
+
+
 @dataclass(frozen=True)
 class Config:
     """All that decides a run. None stands for the paper's choice, which :func:`complete` fills in.
@@ -53,30 +90,32 @@ class Config:
     """
 
     task: str
-    data: str | None = None  # Wikipedia: the file, None for enwik8 (downloaded once)
-    window: int | None = None  # online tasks: symbols between cuts of the gradient
-    model: str = "associative-lstm"
-    hidden_size: int | None = None  # N_h
-    layers: int = 1
-    copies: int | None = None
-    heads: int | None = None
-    key_init: str | None = None
-    forget_bias: float | None = None
-    recurrent_update: bool | None = None
-    learn_initial_state: bool | None = None
-    batch_size: int | None = None
-    learning_rate: float = 3e-3
-    steps: int = 20_000
-    seed: int = 0
-    log_every: int = 100
-    checkpoint_every: int = 1000
-    test_every: int | None = None  # Wikipedia: steps between evaluations on the whole test text
-    threads: int = 1
+    data: str | None = _key(None, "Wikipedia: the file (plain, .gz or .zip); enwik8 is downloaded if absent.")
+    window: int | None = _count(None, "Symbols between cuts of the gradient (default 100).", 1_000_000)
+    model: str = _key("associative-lstm", f"{', '.join([*NETWORKS][:-1])} or {[*NETWORKS][-1]}.")
+    hidden_size: int | None = _count(None, "N_h: real numbers of one copy of the memory.")
+    layers: int = _count(1, "Networks stacked.", 1000)
+    copies: int | None = _count(None, "Copies of the memory.")
+    heads: int | None = _count(None, "Items written and read per step.")
+    key_init: Literal["glorot", "conjugate"] | None = _key(None, "Keys start as glorot or conjugate.")
+    forget_bias: float | None = _key(None, "Where the forget gates' biases start.")
+    recurrent_update: bool | None = _key(
+        None, "Feed h to the update (W_hu); the default is the paper's for the task."
+    )
+    learn_initial_state: bool | None = _key(None, "Learn the initial state (default: on copy tasks).")
+    batch_size: int | None = _count(None, "Lanes of a minibatch (default: the paper's).", 10_000)
+    learning_rate: float = _key(3e-3, "Adam's.", gt=0)
+    steps: int = _count(20_000, "Minibatches (default 20000).")
+    seed: int = _key(0, "Decides weights and data.", ge=0)
+    log_every: int = _count(100, "Steps per line of the log.")
+    checkpoint_every: int = _count(1000, "Steps between checkpoints.")
+    test_every: int | None = _count(None, "Wikipedia: steps between tests (default 16000).")
+    threads: int = _count(1, "Threads per process (default 1).", 1024)
 
     def to_toml(self) -> str:
         """The text of a TOML file that gives this configuration."""
         lines = []
-        for key, value in dataclasses.asdict(self).items():
+        for key, value in vars(self).items():
             if value is not None:
                 # A JSON string is a TOML string, but for one control character that JSON leaves as it is.
                 text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
@@ -84,80 +123,52 @@ class Config:
         return "".join(lines)
 
 
-_TYPES = get_type_hints(Config)
-_AT_LEAST_ONE = [
-    "window",
-    "hidden_size",
-    "layers",
-    "copies",
-    "heads",
-    "batch_size",
-    "steps",
-    "log_every",
-    "checkpoint_every",
-    "test_every",
-    "threads",
-]
-_LARGEST = LARGEST_SEED = 2**31 - 1
-_LARGEST_FILE = 2**20
-_OWN = "(one of your own is made known by --from FILE)"
-_LARGEST_FLOAT = 3.4e38  # of single precision, in which networks are trained
-_AT_MOST = {"batch_size": 10_000, "window": 1_000_000, "layers": 1000, "threads": 1024}
-
-
-def nearest(name: object, known: Mapping[str, Any] | list[str]) -> str:
-    """A few words that help who wrote ``name`` and meant one of ``known``."""
-    near = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-
-
 def complete(values: Mapping[str, Any]) -> Config:
     """A configuration with every choice made and checked; what is missing is the paper's, or the default."""
     from associative_lstm.lab.tasks import TASKS
 
     for key in values:
-        if key not in _TYPES:
-            raise ValueError(f"unknown key {key!r} in the configuration, {nearest(key, _TYPES)}")
+        if key not in Config.__dataclass_fields__:
+            raise ValueError(
+                f"unknown key {key!r} in the configuration, {nearest(key, Config.__dataclass_fields__)}"
+            )
     if "task" not in values:
         raise ValueError(f"the configuration names no task: there are {', '.join(TASKS)}")
-    config = Config(**{key: _checked(key, value) for key, value in values.items()})
+    config = _checked(values)
     if config.task not in TASKS:
-        raise ValueError(f"unknown task {config.task!r}, {nearest(config.task, list(TASKS))} {_OWN}")
+        raise ValueError(f"unknown task {config.task!r}, {nearest(config.task, TASKS)} {_OWN}")
     if config.model not in NETWORKS:
         raise ValueError(f"unknown model {config.model!r}, {nearest(config.model, NETWORKS)} {_OWN}")
     return _with_the_papers_choices(config)
 
 
-def _checked(key: str, value: Any) -> Any:
-    """``value`` if ``key`` may have it: of its type, and in its range."""
-    allowed = get_args(_TYPES[key]) or (_TYPES[key],)
-    if value is None and type(None) in allowed:
-        return None
-    kind = next(t for t in allowed if t is not type(None))
-    if kind is float and type(value) is int and abs(value) <= _LARGEST:
-        value = float(value)
-    if type(value) is not kind:
-        raise ValueError(f"{key} must be {_NAMES[kind]}, got {value!r}")
-    if kind is int and value > (largest := _AT_MOST.get(key, _LARGEST)):
-        raise ValueError(f"{key} must be at most {largest}, got {value}")
-    if key in _AT_LEAST_ONE and value < 1:
-        raise ValueError(f"{key} must be at least 1, got {value}")
-    if key == "seed" and value < 0:
-        raise ValueError(f"seed must not be negative, got {value}")
-    if kind is float and not math.isfinite(value):
-        raise ValueError(f"{key} must be a finite number, got {value}")
-    if kind is float and abs(value) > _LARGEST_FLOAT:
-        raise ValueError(f"{key} must be at most {_LARGEST_FLOAT:g} in size, got {value}")
-    if key == "learning_rate" and value <= 0:
-        raise ValueError(f"learning_rate must be positive, got {value}")
-    if key == "key_init" and value not in ("glorot", "conjugate"):
-        raise ValueError(f"key_init must be 'glorot' or 'conjugate', got {value!r}")
-    if kind is str and "\0" in value:
-        raise ValueError(f"{key} must not contain the character zero")
-    return value
+@functools.cache
+def _checker() -> "type[BaseModel]":
+    """The keys as pydantic checks them. It is imported here: help has no use for it."""
+    from pydantic import ConfigDict, Field, create_model
+
+    keys: dict[str, Any] = {}
+    for name, hint in get_type_hints(Config).items():
+        key = Config.__dataclass_fields__[name]
+        limits = _LIMITS.get(get_args(hint)[0] if get_args(hint) else hint, {})
+        default = ... if key.default is MISSING else key.default
+        keys[name] = hint, Field(default, **limits | key.metadata.get("limits", {}))
+    return create_model("Checker", __config__=ConfigDict(strict=True, allow_inf_nan=False), **keys)
 
 
-_NAMES = {int: "an integer", float: "a number", str: "a string", bool: "true or false"}
+def _checked(values: Mapping[str, Any]) -> Config:
+    """The configuration, if every key has a value of its type and in its range: nothing is made to fit."""
+    from pydantic import ValidationError
+
+    try:
+        return Config(**vars(_checker().model_validate(values)))
+    except ValidationError as error:
+        first = error.errors()[0]
+        limits = first.get("ctx", {})
+        expected = _EXPECTED.get(first["type"], first["msg"]).format(**limits)
+        if limits.get("ge") == 0:
+            expected = "not be negative"
+        raise ValueError(f"{first['loc'][0]} must {expected}, got {first['input']!r}") from None
 
 
 def _with_the_papers_choices(config: Config) -> Config:
@@ -165,39 +176,27 @@ def _with_the_papers_choices(config: Config) -> Config:
     from associative_lstm.lab.tasks import TASKS
 
     network, task = NETWORKS[config.model], TASKS[config.task]
-    choices: dict[str, Any] = {
-        "hidden_size": network.hidden_size,
-        "batch_size": task.batch_size,
-        "test_every": task.test_every,
-    }
+    size = config.hidden_size or network.hidden_size
+    choices = {"hidden_size": size, "batch_size": task.batch_size, "test_every": task.test_every}
+    for option, default in network.options.items():
+        choices[option] = getattr(task, option) if default is None else default
+    ignored_by = {key: f"model {config.model!r}" for key in ARGUMENTS if key not in network.options}
     if "window" in task.settings:
         choices["window"] = 100
     else:
-        _refuse(config, ("window",), f"task {config.task!r}, whose sequences are whole")
-    own = f"task {config.task!r}, which makes its own data"
+        ignored_by["window"] = f"task {config.task!r}, whose sequences are whole"
     if "data" not in task.settings:
-        _refuse(config, ("data",), own)
+        ignored_by["data"] = f"task {config.task!r}, which makes its own data"
     if task.test_every is None:
-        _refuse(config, ("test_every",), own)
-    _refuse(config, sorted(set(ARGUMENTS) - set(network.options)), f"model {config.model!r}")
-    for option, default in network.options.items():
-        choices[option] = getattr(task, option) if default is None else default
-    config = dataclasses.replace(
-        config, **{key: value for key, value in choices.items() if getattr(config, key) is None}
-    )
-    assert config.hidden_size is not None
-    if network.even and config.hidden_size % 2:
-        raise ValueError(
-            f"hidden_size must be even for {config.model!r}, which has half as many complex numbers, "
-            f"got {config.hidden_size}"
-        )
-    return config
-
-
-def _refuse(config: Config, keys: tuple[str, ...] | list[str], owner: str) -> None:
-    for key in keys:
+        ignored_by["test_every"] = f"task {config.task!r}, which has no end to be tested on"
+    for key, owner in ignored_by.items():
         if getattr(config, key) is not None:
             raise ValueError(f"{key} has no meaning for {owner}")
+    if network.even and size % 2:
+        half = "which has half as many complex numbers"
+        raise ValueError(f"hidden_size must be even for {config.model!r}, {half}, got {size}")
+    given = {key: value for key, value in vars(config).items() if value is not None}
+    return Config(**choices | given)
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
@@ -224,7 +223,5 @@ def task_of(
     from associative_lstm.lab.tasks import TASKS, make_task
 
     settings = TASKS[config.task].settings
-    options: dict[str, Any] = {key: getattr(config, key) for key in settings}
-    if "data" in settings:
-        options |= {"progress": progress, "symbols_only": symbols_only}
-    return make_task(config.task, **options)
+    reading = {"progress": progress, "symbols_only": symbols_only} if "data" in settings else {}
+    return make_task(config.task, **{key: getattr(config, key) for key in settings}, **reading)

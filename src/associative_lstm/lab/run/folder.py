@@ -15,7 +15,6 @@
 """
 
 import contextlib
-import fcntl
 import hashlib
 import itertools
 import json
@@ -29,6 +28,8 @@ from importlib import metadata
 from pathlib import Path
 from shlex import quote
 from typing import IO, Any
+
+from filelock import FileLock, Timeout
 
 from associative_lstm.lab.files import (
     RunError,
@@ -59,20 +60,18 @@ _OWN = re.compile(rf"{_REPLACED}|lock|eval-.*\.json|events\.out\.tfevents\..*")
 def hold(folder: Path) -> contextlib.ExitStack:
     """Make the folder if need be and keep other processes from working on its run until this is closed."""
     refuse_packed(folder)
-    with contextlib.ExitStack() as files:
+    with contextlib.ExitStack() as held:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             for path in folder.iterdir():
                 if _OWN.fullmatch(path.name):
-                    refuse_foreign(path, replaced=path.name not in _APPENDED)
-            lock = files.enter_context(open_own(folder / "lock"))
+                    refuse_foreign(path, replaced=path.name not in (*_APPENDED, "lock"))
+            held.enter_context(FileLock(folder / "lock", thread_local=False).acquire(blocking=False))
+        except Timeout as error:
+            raise RunError(f"{folder} is in use by another process") from error
         except OSError as error:
             raise RunError(f"{folder} cannot be written: {error.strerror or error}") from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise RunError(f"{folder} is in use by another process") from error
-        return files.pop_all()
+        return held.pop_all()
 
 
 class RunLog:

@@ -1,46 +1,26 @@
 """The registry of tasks, one file each, all giving the same named :class:`Batch`; names are there without PyTorch."""
 
-import difflib
 import importlib
-from collections.abc import Iterator, MutableMapping
+from collections import UserDict
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from associative_lstm.lab.tasks.arithmetic import Arithmetic
-    from associative_lstm.lab.tasks.assignment import Assignment
-    from associative_lstm.lab.tasks.base import Batch, Stream, Task
-    from associative_lstm.lab.tasks.copy import Copy, VariableCopy
-    from associative_lstm.lab.tasks.episodic import EpisodicTask
-    from associative_lstm.lab.tasks.ntm_copy import NTMCopy
-    from associative_lstm.lab.tasks.online import ONLINE_VOCABULARY, OnlineTask, mark
-    from associative_lstm.lab.tasks.wikipedia import Wikipedia
-    from associative_lstm.lab.tasks.xml import XML
+from associative_lstm.lab.words import nearest
 
-_OURS = {
-    "copy": "Copy",
-    "copy-variable": "VariableCopy",
-    "xml": "XML",
-    "assignment": "Assignment",
-    "arithmetic": "Arithmetic",
-    "wikipedia": "Wikipedia",
-    "ntm-copy": "NTMCopy",
+if TYPE_CHECKING:
+    from associative_lstm.lab.tasks.base import Task
+
+_MODULES = {
+    "arithmetic": ("Arithmetic",),
+    "assignment": ("Assignment",),
+    "base": ("Batch", "Stream", "Task"),
+    "copy": ("Copy", "VariableCopy"),
+    "episodic": ("EpisodicTask",),
+    "ntm_copy": ("NTMCopy",),
+    "online": ("ONLINE_VOCABULARY", "OnlineTask", "mark"),
+    "wikipedia": ("Wikipedia",),
+    "xml": ("XML",),
 }
-_HOMES = {
-    "ONLINE_VOCABULARY": "online",
-    "XML": "xml",
-    "Arithmetic": "arithmetic",
-    "Assignment": "assignment",
-    "Batch": "base",
-    "Copy": "copy",
-    "EpisodicTask": "episodic",
-    "NTMCopy": "ntm_copy",
-    "OnlineTask": "online",
-    "Stream": "base",
-    "Task": "base",
-    "VariableCopy": "copy",
-    "Wikipedia": "wikipedia",
-    "mark": "online",
-}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
@@ -54,35 +34,27 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_HOMES})
 
 
-class _Tasks(MutableMapping[str, "type[Task]"]):
+class _Tasks(UserDict[str, Any]):
     """Task classes by name, each imported when it is asked for."""
 
-    def __init__(self) -> None:
-        self._known: dict[str, str | type[Task]] = dict(_OURS)
-
     def __getitem__(self, name: str) -> "type[Task]":
-        found = self._known[name]
+        found = self.data[name]
         if isinstance(found, str):
-            self._known[name] = found = __getattr__(found)
+            self.data[name] = found = __getattr__(found)
         return found
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._known
 
-    def __setitem__(self, name: str, task: "type[Task]") -> None:
-        self._known[name] = task
-
-    def __delitem__(self, name: str) -> None:
-        del self._known[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._known)
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-
-TASKS = _Tasks()
+TASKS = _Tasks(
+    {
+        "copy": "Copy",
+        "copy-variable": "VariableCopy",
+        "xml": "XML",
+        "assignment": "Assignment",
+        "arithmetic": "Arithmetic",
+        "wikipedia": "Wikipedia",
+        "ntm-copy": "NTMCopy",
+    }
+)
 """Every task by name."""
 
 
@@ -108,28 +80,5 @@ def make_task(name: str, **options: Any) -> "Task":
     ValueError: unknown task 'asignment', did you mean 'assignment'?
     """
     if name not in TASKS:
-        near = difflib.get_close_matches(name, TASKS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(TASKS)}"
-        raise ValueError(f"unknown task {name!r}, {hint}")
+        raise ValueError(f"unknown task {name!r}, {nearest(name, TASKS)}")
     return TASKS[name](**options)
-
-
-__all__ = [
-    "ONLINE_VOCABULARY",
-    "TASKS",
-    "XML",
-    "Arithmetic",
-    "Assignment",
-    "Batch",
-    "Copy",
-    "EpisodicTask",
-    "NTMCopy",
-    "OnlineTask",
-    "Stream",
-    "Task",
-    "VariableCopy",
-    "Wikipedia",
-    "make_task",
-    "mark",
-    "register",
-]
