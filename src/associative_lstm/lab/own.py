@@ -3,6 +3,7 @@
 Nothing but the user's word runs such a file: a run does not remember it, since the run may be somebody else's.
 """
 
+import itertools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,8 @@ from associative_lstm.lab.tasks import TASKS
 
 _loaded: dict[Path, tuple[set[str], set[str]]] = {}
 """By file, the tasks and the networks that it has registered."""
+
+_numbers = itertools.count()  # two files may have one name
 
 
 def load(files: Sequence[Path]) -> None:
@@ -32,7 +35,7 @@ def _load(file: Path) -> None:
     except OSError as error:
         raise RunError(f"--from {file} cannot be read: {error.strerror or error}") from error
     try:
-        module = ModuleType(f"own_{file.stem}")
+        module = ModuleType(f"own_{next(_numbers)}_{file.stem.replace('.', '_')}")
         module.__file__ = str(file)
         sys.modules[module.__name__] = module  # where dataclasses and the like look for the names of a class
         exec(compile(text, file, "exec"), module.__dict__)
