@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from associative_lstm.lab.files import RunError
+from associative_lstm.lab.files import RunError, as_run_error
 from associative_lstm.lab.networks import NETWORKS
 from associative_lstm.lab.tasks import TASKS
 
@@ -30,10 +30,8 @@ def _load(file: Path) -> None:
     tasks, networks = set(TASKS), set(NETWORKS)
     if not file.is_file():
         raise RunError(f"--from {file} is not a file")
-    try:
+    with as_run_error(f"--from {file} cannot be read"):
         text = file.read_bytes()
-    except OSError as error:
-        raise RunError(f"--from {file} cannot be read: {error.strerror or error}") from error
     try:
         module = ModuleType(f"own_{next(_numbers)}_{file.stem.replace('.', '_')}")
         module.__file__ = str(file)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -55,19 +56,15 @@ def train_side_by_side(
 
 def share_of_values_right(trained: "Trained", *, seed: int, lanes: int, batches: int) -> float:
     """Of the values asked for, the share that the network says (full stops, which nobody misses, aside)."""
-    import torch
+    from associative_lstm.lab.run.evaluation import read
 
-    task, state, right, asked = trained.task, None, 0, 0
+    task, right, asked = trained.task, 0, 0
     assert task.vocabulary is not None
     stop = task.vocabulary.index(".")
-    stream = task.stream(lanes, seed, split="test")
-    with torch.inference_mode():
-        for _ in range(batches):
-            batch = next(stream)
-            logits, state = trained.model(batch.inputs, state)
-            values = batch.mask & (batch.targets != stop)
-            right += int((values & (logits.argmax(-1) == batch.targets)).sum())
-            asked += int(values.sum())
+    for batch, logits in read(trained.model, task, islice(task.stream(lanes, seed, split="test"), batches)):
+        values = batch.mask & (batch.targets != stop)
+        right += int((values & (logits.argmax(-1) == batch.targets)).sum())
+        asked += int(values.sum())
     return right / max(asked, 1)
 
 

@@ -93,8 +93,8 @@ def refuse_packed(folder: str | os.PathLike[str]) -> None:
 def pack(runs: Path, tasks: Collection[str] = ()) -> dict[Path, list[str]]:
     """Put the runs in folders below ``runs`` into the packs of their tasks, beside what these hold already.
 
-    Gives every pack that was written and which runs came from folders. Files that a pack has and the folder lacks stay.
-    A run whose log in the folder does not go on from that in the pack is a RunError, and nothing is written.
+    Gives every pack that was written and which runs came from folders. What a pack has and the folder lacks stays. A
+    run whose log in the folder does not go on from that in the pack is a RunError, and nothing is written.
     """
     contents: dict[Path, dict[str, Texts]] = {}
     added: dict[Path, list[str]] = {}

@@ -178,7 +178,7 @@ class Trainer:
         ranks, processes = content["ranks"], self.fabric.world_size
         if len(ranks) != processes:
             raise RunError(
-                f"the run was made by {counted(len(ranks), 'process', 'processes')} "
+                f"the run was made by {counted(len(ranks), 'process')} "
                 f"and cannot be continued by {processes}: "
                 f"start it with `torchrun --nproc-per-node` so that there are {len(ranks)} in all"
             )
