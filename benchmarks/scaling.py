@@ -26,7 +26,8 @@ from associative_lstm.lab.run.config import PRESETS, complete
 from associative_lstm.lab.run.folder import read_log, versions
 from associative_lstm.lab.run.step import Trainer, make_fabric
 from associative_lstm.lab.sweep import cluster
-from associative_lstm.lab.sweep.jobs import Job, local, run_grid
+from associative_lstm.lab.sweep.jobs import Job, run_grid
+from associative_lstm.lab.sweep.local import local
 from associative_lstm.lab.tasks import Wikipedia
 
 OUT = Path(__file__).parent.parent / "results" / "scaling"

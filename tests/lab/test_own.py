@@ -1,6 +1,7 @@
 """A user's own task and network, registered in a file of theirs, go through the command like ours."""
 
 import json
+import sys
 
 import pytest
 
@@ -89,6 +90,15 @@ def test_they_are_trained_resumed_and_evaluated(mine, tmp_path, capsys):
     assert "say the letter again" in alstm(capsys, "show", *known)[1]
     assert "forget_bias = 0.5\n" in (run / "config.toml").read_text()
     assert "mine" not in (run / "config.toml").read_text()
+
+
+def test_two_files_may_have_one_name(mine, tmp_path):
+    other = tmp_path / "other" / "mine.py"
+    other.parent.mkdir()
+    other.write_text(MINE.replace('"echo"', '"echo-2"').replace('"elman"', '"elman-2"'))
+    own.load([mine, other])
+    for name in ("echo", "echo-2"):
+        assert sys.modules[TASKS[name].__module__].Echo is TASKS[name]
 
 
 def test_a_run_alone_makes_nobody_run_a_file(mine, tmp_path, capsys):

@@ -6,6 +6,7 @@ import re
 import signal
 import stat
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -25,6 +26,15 @@ class Interrupted(Exception):
         super().__init__(message)
         self.code = 128 + number
         """The exit code by which shells know that a program was stopped by the signal of that number."""
+
+
+@contextlib.contextmanager
+def as_run_error(what: str) -> Iterator[None]:
+    """What the system refuses in here is a RunError: ``what`` failed, and why."""
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"{what}: {error.strerror or error}") from error
 
 
 def memory_lacked(error: BaseException) -> str | None:
@@ -57,16 +67,15 @@ def write_atomically(path: Path, content: bytes) -> None:
     if path.exists() and not path.is_file():  # a rename would put a file in the place of a device
         raise RunError(f"{path} could not be written: it is not a file")
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-        sync_folder(path.parent)
-    except OSError as error:
-        raise RunError(f"{path} could not be written: {error.strerror or error}") from error
+        with as_run_error(f"{path} could not be written"):
+            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+            sync_folder(path.parent)
     finally:
         if temporary is not None:
             with contextlib.suppress(OSError):

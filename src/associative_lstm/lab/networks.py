@@ -72,7 +72,7 @@ def _units(settings: Settings) -> float:
 
 def _associative_details(settings: Settings) -> list[str]:
     heads = settings.get("heads") or 1
-    copies = counted(settings.get("copies") or 1, "copy", "copies")
+    copies = counted(settings.get("copies") or 1, "copy")
     return [copies, *([counted(heads, "head")] if heads > 1 else [])]
 
 
@@ -87,11 +87,20 @@ def _lstm_look(settings: Settings) -> Look:
     return colour, "--" if settings.get("forget_bias") else "-"
 
 
-def _unitary_look(colour: str) -> Callable[[Settings], Look]:
-    return lambda settings: (colour, ":" if settings.get("hidden_size") == 1024 else "--")
-
-
 _TASKS_CHOICE: dict[str, Any] = {"learn_initial_state": None}
+
+
+def _unitary(made_by: str, label: str, colour: str) -> Entry:
+    return Entry(
+        made_by,
+        label,
+        hidden_size=256,
+        options=_TASKS_CHOICE,
+        even=True,
+        kernel="unitary.fused",
+        look=lambda settings: (colour, ":" if settings.get("hidden_size") == 1024 else "--"),
+    )
+
 
 NETWORKS: dict[str, Entry] = {
     "associative-lstm": Entry(
@@ -121,24 +130,8 @@ NETWORKS: dict[str, Entry] = {
         kernel="permutation.fused",
         look=lambda settings: (PURPLE, "-"),
     ),
-    "unitary-rnn": Entry(
-        "UnitaryRNN",
-        "Unitary RNN",
-        hidden_size=256,
-        options=_TASKS_CHOICE,
-        even=True,
-        kernel="unitary.fused",
-        look=_unitary_look(ORANGE),
-    ),
-    "multiplicative-unitary-rnn": Entry(
-        "MultiplicativeUnitaryRNN",
-        "Multiplicative uRNN",
-        hidden_size=256,
-        options=_TASKS_CHOICE,
-        even=True,
-        kernel="unitary.fused",
-        look=_unitary_look(PURPLE),
-    ),
+    "unitary-rnn": _unitary("UnitaryRNN", "Unitary RNN", ORANGE),
+    "multiplicative-unitary-rnn": _unitary("MultiplicativeUnitaryRNN", "Multiplicative uRNN", PURPLE),
     "ntm": Entry(
         "NeuralTuringMachine",
         "NTM",

@@ -3,17 +3,20 @@
 Nothing but the user's word runs such a file: a run does not remember it, since the run may be somebody else's.
 """
 
+import itertools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from associative_lstm.lab.files import RunError
+from associative_lstm.lab.files import RunError, as_run_error
 from associative_lstm.lab.networks import NETWORKS
 from associative_lstm.lab.tasks import TASKS
 
 _loaded: dict[Path, tuple[set[str], set[str]]] = {}
 """By file, the tasks and the networks that it has registered."""
+
+_numbers = itertools.count()  # two files may have one name
 
 
 def load(files: Sequence[Path]) -> None:
@@ -27,12 +30,10 @@ def _load(file: Path) -> None:
     tasks, networks = set(TASKS), set(NETWORKS)
     if not file.is_file():
         raise RunError(f"--from {file} is not a file")
-    try:
+    with as_run_error(f"--from {file} cannot be read"):
         text = file.read_bytes()
-    except OSError as error:
-        raise RunError(f"--from {file} cannot be read: {error.strerror or error}") from error
     try:
-        module = ModuleType(f"own_{file.stem}")
+        module = ModuleType(f"own_{next(_numbers)}_{file.stem.replace('.', '_')}")
         module.__file__ = str(file)
         sys.modules[module.__name__] = module  # where dataclasses and the like look for the names of a class
         exec(compile(text, file, "exec"), module.__dict__)

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 def counted(number: int, one: str, many: str | None = None) -> str:
     """So many of something, in the singular where it is one.
 
-    >>> counted(1, "copy", "copies"), counted(4, "copy", "copies"), counted(20_000, "step")
-    ('1 copy', '4 copies', '20,000 steps')
+    >>> counted(1, "copy"), counted(4, "copy"), counted(20_000, "step"), counted(2, "process")
+    ('1 copy', '4 copies', '20,000 steps', '2 processes')
     """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    regular = f"{one[:-1]}ies" if one.endswith("y") else f"{one}es" if one.endswith("s") else f"{one}s"
+    return f"{number:,} {one if number == 1 else many or regular}"
 
 
 def nearest(name: object, known: Iterable[str]) -> str:

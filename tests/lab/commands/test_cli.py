@@ -15,11 +15,14 @@ from rich.console import Console
 from associative_lstm.lab import cli
 from associative_lstm.lab.commands import common
 from associative_lstm.lab.commands.common import completing
+from associative_lstm.lab.commands.train import _show
 from associative_lstm.lab.networks import NETWORKS
 from associative_lstm.lab.run.checkpoint import find_checkpoints
 from associative_lstm.lab.run.config import PRESETS
-from associative_lstm.lab.run.loop import WEIGHTS, Progress, resume
+from associative_lstm.lab.run.folder import WEIGHTS
+from associative_lstm.lab.run.loop import resume
 from associative_lstm.lab.run.model import SequenceModel
+from associative_lstm.lab.run.progress import Progress
 from associative_lstm.lab.tasks import TASKS
 from waiting import HANGS, wait_for_lines
 
@@ -339,11 +342,11 @@ def test_names_are_completed_in_the_shell():
 def test_a_terminal_gets_a_live_line(monkeypatch):
     screen = io.StringIO()
     monkeypatch.setattr(common, "errors", Console(file=screen, force_terminal=True, width=120))
-    with common.live_line("xml", 4000) as show:
+    with common.live_line("xml") as line:
         for step, cost in ((1, float("nan")), (1000, 1.2345)):
-            show(Progress(step, 4000, cost, 20_000.0, 3.0))
+            _show(line, Progress(step, 4000, cost, 20_000.0, 3.0))
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
-    assert "step 1,000/4,000 cost 1.234 bits 20,000 symbols/s" in text
+    assert "step 1,000/4,000, cost 1.234 bits, 20,000 symbols/s, 3 s left" in text
     with common.progress_bar("evaluating", 3) as advance:
         advance()
 

@@ -36,7 +36,8 @@ from associative_lstm.lab.experiments.learning.runs import (
 )
 from associative_lstm.lab.run.config import task_of
 from associative_lstm.lab.run.model import build_model, count_parameters
-from associative_lstm.lab.sweep.jobs import DIVERGED, local
+from associative_lstm.lab.sweep.jobs import DIVERGED
+from associative_lstm.lab.sweep.local import local
 
 IN_ALL = {figure.name: figure for figure in FIGURES if figure.in_all}
 CLAIMS = {claim.key: claim for figure in IN_ALL.values() for claim in figure.claims}

@@ -16,7 +16,7 @@ from associative_lstm.lab.experiments.learning.runs import Logs, read_curve
 from associative_lstm.lab.experiments.learning.wikipedia import NETWORKS, Passes, figure_10
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.run.folder import read_config, read_log, read_tests
-from associative_lstm.lab.sweep.jobs import local
+from associative_lstm.lab.sweep.local import local
 from associative_lstm.lab.tasks import corpus
 
 

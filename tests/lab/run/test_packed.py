@@ -16,7 +16,8 @@ from associative_lstm.lab.report.runs import Runs
 from associative_lstm.lab.run import packed
 from associative_lstm.lab.run.config import complete
 from associative_lstm.lab.run.folder import last_step, read_config, read_log, read_tests
-from associative_lstm.lab.sweep.jobs import Job, is_finished, local, run_grid
+from associative_lstm.lab.sweep.jobs import Job, is_finished, run_grid
+from associative_lstm.lab.sweep.local import local
 from made_runs import sweep_run, write_lines, write_run
 
 CONFIG = b'task = "xml"\n'
@@ -176,6 +177,19 @@ def test_packing_adds_to_a_pack(runs):
         "lr0.01-seed0",
     ]
     assert packed.read_bytes(runs / "xml/lstm-128/lr0.001-seed0/log.jsonl").endswith(b"one more\n")
+
+
+def test_files_that_only_the_pack_has_stay(runs):
+    run = runs / "xml" / "lstm-128" / "lr0.001-seed0"
+    (run / "diverged.txt").write_text("its cost is not finite\n")
+    (run / "eval-step-20-seed-0.json").write_text("{}\n")
+    packed.pack(runs, ["xml"])
+    (run / "diverged.txt").unlink()
+    (run / "versions.json").write_text("[]\n")
+    packed.remove_packed(*packed.pack(runs, ["xml"]).popitem())
+    assert packed.read_bytes(run / "diverged.txt") == b"its cost is not finite\n"
+    assert packed.read_bytes(run / "eval-step-20-seed-0.json") == b"{}\n"
+    assert packed.read_bytes(run / "versions.json") == b"[]\n"
 
 
 def test_a_log_that_would_be_lost_is_not_packed_over(runs, capsys):

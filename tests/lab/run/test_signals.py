@@ -10,13 +10,17 @@ import sys
 import termios
 import threading
 import time
+from multiprocessing.context import SpawnProcess
 
 import pytest
 
-from associative_lstm.lab.files import RunError
+from associative_lstm.lab.files import Interrupted, RunError
 from associative_lstm.lab.run.checkpoint import find_checkpoints, step_of
+from associative_lstm.lab.run.config import complete
 from associative_lstm.lab.run.folder import hold, last_step
 from associative_lstm.lab.run.signals import SIGNALS, listening
+from associative_lstm.lab.sweep.jobs import Job, run_grid
+from associative_lstm.lab.sweep.local import local
 from waiting import HANGS, wait_for_lines
 
 TRAIN = [sys.executable, "-m", "associative_lstm.lab.cli", "train", "assignment"]
@@ -155,7 +159,8 @@ from pathlib import Path
 from associative_lstm.lab.run.config import complete
 from associative_lstm.lab.experiments.demo import train_side_by_side
 from associative_lstm.lab.files import Interrupted
-from associative_lstm.lab.sweep.jobs import Job, local, run_grid
+from associative_lstm.lab.sweep.jobs import Job, run_grid
+from associative_lstm.lab.sweep.local import local
 
 folder, how = Path(sys.argv[1]), sys.argv[2]
 settings = {"task": "assignment", "model": "lstm", "hidden_size": 8, "window": 20, "log_every": 5}
@@ -166,7 +171,7 @@ try:
         run_grid([Job(config, folder / name) for name, config in configs.items()], local(2))
     else:
         del configs["c"]
-        train_side_by_side(configs, folder, lambda name, progress: None, print)
+        train_side_by_side(configs, folder, lambda progress: None)
 except Interrupted as stopped:
     print(stopped, file=sys.stderr)
     sys.exit(stopped.code)
@@ -196,6 +201,23 @@ def test_several_runs_are_all_saved_and_none_goes_on(tmp_path, how, number, to_a
         hold(run).close()  # nobody does
         assert saved_step(run) - last_step(run) in range(5)
     assert not (tmp_path / "c").exists()  # the next run of the grid is not begun
+
+
+def test_a_signal_while_a_process_is_started_is_heard(tmp_path, monkeypatch):
+    """In that moment the signals are kept from the new process; this one must not lose it."""
+    start_process = SpawnProcess.start
+
+    def start_slowly(process):
+        monkeypatch.undo()  # the second signal would break off
+        signal.raise_signal(signal.SIGTERM)
+        start_process(process)
+
+    monkeypatch.setattr(SpawnProcess, "start", start_slowly)
+    settings = {"task": "assignment", "model": "lstm", "hidden_size": 8, "steps": 200}
+    jobs = [Job(complete(settings | {"seed": seed}), tmp_path / str(seed)) for seed in range(2)]
+    with pytest.raises(Interrupted, match="stopped, with every run saved") as stopped:
+        run_grid(jobs, local(2))
+    assert stopped.value.code == 128 + signal.SIGTERM
 
 
 def wait_until_left(run):

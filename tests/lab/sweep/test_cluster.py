@@ -20,7 +20,8 @@ from associative_lstm.lab.run.folder import hold
 from associative_lstm.lab.run.loop import train
 from associative_lstm.lab.sweep import cluster
 from associative_lstm.lab.sweep.cluster import Changes, apply, changes_since, train_elsewhere
-from associative_lstm.lab.sweep.jobs import DIVERGED, Job, is_finished, local, run_grid
+from associative_lstm.lab.sweep.jobs import DIVERGED, Job, is_finished, run_grid
+from associative_lstm.lab.sweep.local import local
 
 TINY = {"task": "assignment", "model": "lstm", "hidden_size": 8, "window": 20, "log_every": 10}
 SETTINGS = TINY | {"checkpoint_every": 100, "steps": 500}

@@ -13,9 +13,9 @@ import pytest
 
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.run.config import complete
-from associative_lstm.lab.run.folder import hold, last_step, read_config
-from associative_lstm.lab.run.loop import WEIGHTS
-from associative_lstm.lab.sweep.jobs import DIVERGED, Job, is_finished, local, make_run, run_grid
+from associative_lstm.lab.run.folder import WEIGHTS, hold, last_step, read_config
+from associative_lstm.lab.sweep.jobs import DIVERGED, Job, is_finished, make_run, run_grid
+from associative_lstm.lab.sweep.local import local
 from waiting import HANGS, wait_for_lines
 
 TINY = {
@@ -153,7 +153,8 @@ GRID = """
 import json, sys
 from pathlib import Path
 from associative_lstm.lab.run.config import complete
-from associative_lstm.lab.sweep.jobs import Job, local, run_grid
+from associative_lstm.lab.sweep.jobs import Job, run_grid
+from associative_lstm.lab.sweep.local import local
 values, folders = json.loads(sys.argv[1])
 jobs = [Job(complete(values | {"seed": seed}), Path(folder)) for seed, folder in enumerate(folders)]
 print(run_grid(jobs, local(int(sys.argv[2]))))

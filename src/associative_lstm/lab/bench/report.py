@@ -22,7 +22,14 @@ def markdown(results: dict[str, Any]) -> str:
     <BLANKLINE>
     """
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
-    lines = ["# Speed and memory", "", f"Measured with {versions}.", "", _STEP, _RATIOS, ""]
+    return "\n".join(
+        ["# Speed and memory", "", f"Measured with {versions}.", "", _STEP, _RATIOS, "", tables(results)]
+    )
+
+
+def tables(results: dict[str, Any]) -> str:
+    """What was measured, or a part of it."""
+    lines: list[str] = []
     for group in results.get("groups", []):
         what = (
             f"{group['what']}, T {group['steps']}, B {group['batch']}, {counted(group['threads'], 'thread')}"

@@ -27,13 +27,13 @@ def capacity(
 
     finite("--limit", limit)
     chosen = plan(items, size, error, power)
-    copies, one = counted(chosen.copies, "copy", "copies"), chosen.copies == 1
+    copies, one = counted(chosen.copies, "copy"), chosen.copies == 1
     if chosen.enough:
         keep = "keeps" if one else "keep"
         console.print(f"{copies} {keep} the error of {counted(items, 'item')} at {error:g} or below.")
     else:
         best = size_needed(items, error, power)
-        needed = counted(plan(items, best, error, power).copies, "copy", "copies")
+        needed = counted(plan(items, best, error, power).copies, "copy")
         elements = counted(size // 2, "element")
         console.print(
             f"No number of copies brings the error down to {error:g}: with {size:,} numbers an item it stays above "

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.segment import Segment
 
 from associative_lstm.lab.run.config import LARGEST
@@ -64,75 +64,54 @@ def completing(known: Iterable[str]) -> Callable[[str], list[str]]:
 
 
 @contextmanager
-def live_line(label: str, steps: int) -> Iterator[Callable[[Any], None]]:
-    """A function that shows where a run is: on a terminal in one live line, elsewhere now and then a line."""
+def live_line(
+    label: str, every: float = 10.0, *, transient: bool = False
+) -> Iterator[Callable[[int, int, str], None]]:
+    """A function that shows how much is done of how much, and some words about it.
+
+    On a terminal in one live line, elsewhere as a line now and then, ``every`` so many seconds.
+    """
     if errors.is_terminal:
-        columns = (
-            TextColumn("[bold]{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("step {task.completed:,}/{task.total:,}"),
-            TextColumn("cost [cyan]{task.fields[cost]}[/] bits"),
-            TextColumn("{task.fields[rate]:,.0f} symbols/s"),
-            TimeRemainingColumn(compact=True),
-            TextColumn("{task.fields[testing]}"),
-        )
-        with Progress(*columns, console=errors) as progress:
-            line = progress.add_task(label, total=steps, cost="...", rate=0.0, testing="")
-
-            def show(p: Any) -> None:
-                testing = "" if p.tested is None else f"testing, {p.tested:.0%}"
-                progress.update(
-                    line,
-                    completed=p.step,
-                    total=p.steps,
-                    cost=_cost(p.cost),
-                    rate=p.symbols_per_second,
-                    testing=testing,
-                )
-
-            yield show
+        words = TextColumn("{task.fields[words]}", markup=False)
+        bold = TextColumn("[bold]{task.description}")
+        with Progress(bold, BarColumn(bar_width=24), words, console=errors, transient=transient) as progress:
+            line = progress.add_task(label, words="...")
+            yield lambda done, total, words: progress.update(line, completed=done, total=total, words=words)
         return
-    due = time.monotonic() + 2.0
+    due = time.monotonic() + min(every, 2.0)
 
-    def say(p: Any) -> None:
+    def say(done: int, total: int, words: str) -> None:
         nonlocal due
         if time.monotonic() >= due:
-            due = time.monotonic() + 10.0
-            testing = "" if p.tested is None else f", testing, {p.tested:.0%}"
-            print(
-                f"{label}: step {p.step:,}/{p.steps:,}, cost {_cost(p.cost)} bits, "
-                f"{p.symbols_per_second:,.0f} symbols/s, {p.seconds_left:,.0f} s left{testing}",
-                file=sys.stderr,
-                flush=True,
-            )
+            due = time.monotonic() + every
+            print(f"{label}: {words}", file=sys.stderr, flush=True)
 
     yield say
 
 
-def _cost(cost: float) -> str:
-    return "..." if math.isnan(cost) else f"{cost:.3f}"
-
-
 @contextmanager
 def progress_bar(label: str, total: int) -> Iterator[Callable[[], None]]:
-    """A function to be called once per piece of work done; where there is no terminal, a line now and then."""
-    if not errors.is_terminal:
-        due, done = time.monotonic() + 30.0, 0
+    """A function to be called once per piece of work done."""
+    done, started = 0, time.monotonic()
 
-        def say() -> None:
-            nonlocal due, done
-            done += 1
-            if time.monotonic() >= due:
-                due = time.monotonic() + 30.0
-                print(f"{label}: {done / total:.0%}", file=sys.stderr, flush=True)
+    def advance() -> None:
+        nonlocal done
+        done += 1
+        to_come = (time.monotonic() - started) * (total - done) / done
+        show(done, total, f"{done / total:.0%}, {so_long(to_come)}")
 
-        yield say
-        return
-    columns = (
-        TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=24),
-        TimeRemainingColumn(compact=True),
-    )
-    with Progress(*columns, console=errors, transient=True) as progress:
-        line = progress.add_task(label, total=total)
-        yield lambda: progress.advance(line)
+    with live_line(label, 30.0, transient=True) as show:
+        yield advance
+
+
+def so_long(seconds: float | None) -> str:
+    """The time that is left, in words.
+
+    >>> so_long(42.3), so_long(1234), so_long(7200), so_long(None)
+    ('42 s left', '21 min left', '2.0 h left', '... left')
+    """
+    if seconds is None:
+        return "... left"
+    if seconds < 600:
+        return f"{seconds:.0f} s left"
+    return f"{seconds / 60:.0f} min left" if seconds <= 5400 else f"{seconds / 3600:.1f} h left"

@@ -1,23 +1,28 @@
 """`alstm demo`: what the memory does, in about two minutes."""
 
 import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from os.path import lexists
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE
-from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from associative_lstm.lab.commands.common import SEEDS, console, errors
+from associative_lstm.lab.commands.common import SEEDS, console, errors, live_line, so_long
 from associative_lstm.lab.commands.train import a_folder
 from associative_lstm.lab.words import counted
 
+if TYPE_CHECKING:
+    from associative_lstm.lab.run.config import Config
+
 _NAMES = {"associative-lstm": "Associative LSTM", "lstm": "LSTM"}
 _CURVE = 30
+_SYMBOLS = 200  # of a minibatch: two windows of 100
 _COLOURS = {"associative-lstm": "blue", "lstm": "dark_orange"}
 _INTRODUCTION = """\
 Two networks with 128 units each read text like this, one character at a time:
@@ -39,7 +44,7 @@ def demo(
     Example: alstm demo
     """
     from associative_lstm.lab.draw.curves import plot_runs
-    from associative_lstm.lab.experiments.demo import ask, demo_configs, train_side_by_side
+    from associative_lstm.lab.experiments.demo import ask, compile_kernels, demo_configs, train_side_by_side
     from associative_lstm.lab.files import RunError
 
     folder = out or next(p for k in range(1, 10_000) if not lexists(p := Path("runs") / f"demo-{k}"))
@@ -50,9 +55,9 @@ def demo(
     console.print(Text.from_markup(_INTRODUCTION))
     console.print()
     started = time.monotonic()
-    board = _Board(steps)
-    with board:
-        folders = train_side_by_side(configs, folder, board.update, board.say)
+    compile_kernels(configs["associative-lstm"])
+    with _board(configs, folder) as show:
+        folders = train_side_by_side(configs, folder, show)
     picture = folder / "demo.png"
     plot_runs(list(folders.values()), picture)
     queries = ask(folders, count=8, seed=seed)
@@ -64,67 +69,47 @@ def demo(
     console.print(f"runs: {folder}")
 
 
-class _Board:
-    """What the networks have come to: a row each, with the cost so far as a small curve.
+@contextmanager
+def _board(configs: Mapping[str, "Config"], folder: Path) -> Iterator[Callable[[object], None]]:
+    """Show from their logs how far the runs are: live on a terminal, elsewhere now and then and in the end.
 
-    It is shown live on a terminal; elsewhere there is a line now and then, and the rows in the end.
+    Gives a function that is to be called about every second.
     """
 
-    def __init__(self, steps: int) -> None:
-        self._steps = steps
-        nan = float("nan")
-        self._latest: dict[str, Any] = dict.fromkeys(_NAMES, (0, steps, nan, 0.0, nan))
-        self._curves: dict[str, list[float]] = {name: [] for name in _NAMES}
-        self._said: list[str] = []
-        self._due = time.monotonic() + 5
-        self._live = (
-            Live(self._picture(), console=errors, refresh_per_second=4) if errors.is_terminal else None
+    def rows() -> list[tuple[Text, ...]]:
+        return [_row(name, config, folder / name) for name, config in configs.items()]
+
+    def table() -> Table:
+        made = Table("network", "step", "cost", "bits", "symbols/s", "left", box=None, pad_edge=False)
+        for row in rows():
+            made.add_row(*row)
+        return made
+
+    if errors.is_terminal:
+        with Live(get_renderable=table, console=errors, refresh_per_second=4):
+            yield lambda _: None
+        return
+    with live_line("demo") as line:
+        yield lambda _: line(
+            0, 1, "; ".join(f"{name} {step}, {bits} bits" for name, step, _, bits, *_ in rows())
         )
+    errors.print(table())
 
-    def __enter__(self) -> None:
-        if self._live is not None:
-            self._live.start()
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-        elif kind is None:
-            errors.print(self._picture())
+def _row(name: str, config: "Config", folder: Path) -> tuple[Text, ...]:
+    """A run in the table; the cost so far is a small curve."""
+    from associative_lstm.lab.run.folder import read_log
 
-    def say(self, message: str) -> None:
-        if self._live is None:
-            errors.print(message)
-        else:
-            self._said.append(message)
-
-    def update(self, name: str, progress: Any) -> None:
-        step, _, cost, *_ = self._latest[name] = progress
-        while cost == cost and len(self._curves[name]) < _CURVE * step // self._steps:
-            self._curves[name].append(cost)
-        if self._live is not None:
-            self._live.update(self._picture())
-        elif time.monotonic() > self._due:
-            self._due = time.monotonic() + 10
-            states = [
-                f"{_NAMES[name]} step {p[0]:,}" + (f", {p[2]:.2f} bits" if p[2] == p[2] else "")
-                for name, p in self._latest.items()
-            ]
-            errors.print("; ".join(states))
-
-    def _picture(self) -> Group:
-        table = Table("network", "step", "cost", "bits", "symbols/s", "left", box=None, pad_edge=False)
-        for name, label in _NAMES.items():
-            step, steps, cost, rate, left, *_ = self._latest[name]
-            bars = "".join("▁▂▃▄▅▆▇█"[min(int(value / 2.5 * 8), 7)] for value in self._curves[name])
-            table.add_row(
-                Text(label, style=f"bold {_COLOURS[name]}"),
-                f"{step:,}/{steps:,}",
-                Text(bars.ljust(_CURVE, "·"), style=_COLOURS[name]),
-                f"{cost:.2f}" if cost == cost else "...",
-                f"{rate:,.0f}",
-                f"{left:,.0f} s" if left == left else "",
-            )
-        return Group(*(Text(message, style="dim", overflow="fold") for message in self._said), table)
+    log = read_log(folder)
+    step, seconds = (log[-1]["step"], log[-1]["seconds"]) if log else (0, None)
+    bits = f"{log[-1]['cost']:.2f}" if log else "..."
+    ends = [config.steps * (k + 1) / _CURVE for k in range(_CURVE)]
+    costs = [next(line["cost"] for line in log if line["step"] >= end) for end in ends if end <= step]
+    bars = "".join("▁▂▃▄▅▆▇█"[min(int(cost / 2.5 * 8), 7)] for cost in costs)
+    rate = f"{step * _SYMBOLS / seconds:,.0f}" if seconds else "..."
+    left = so_long(seconds / step * (config.steps - step) if seconds else None).removesuffix(" left")
+    texts = f"{step:,}/{config.steps:,}", bars.ljust(_CURVE, "·"), bits, rate, left
+    return Text(_NAMES[name], style=f"bold {_COLOURS[name]}"), *map(Text, texts)
 
 
 def _measured(folders: dict[str, Path], seed: int) -> Table:

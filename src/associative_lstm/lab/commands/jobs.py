@@ -37,7 +37,7 @@ def check_cluster(cluster: str | None, address: str | None) -> None:
 def executing(jobs: int, cluster: str | None, address: str | None) -> Iterator["Execute"]:
     """What makes the runs: ``jobs`` at a time here, or as many as the cluster has processors."""
     from associative_lstm.lab.sweep.cluster import ray_cluster
-    from associative_lstm.lab.sweep.jobs import local
+    from associative_lstm.lab.sweep.local import local
 
     check_cluster(cluster, address)
     if cluster is None:

@@ -1,16 +1,12 @@
 """`alstm reproduce` for learning curves: their runs through one grid, then pictures and verdicts from the logs."""
 
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn
 
-from associative_lstm.lab.commands.common import errors
+from associative_lstm.lab.commands.common import errors, live_line, so_long
 from associative_lstm.lab.commands.jobs import Address, Cluster, Jobs, executing
 from associative_lstm.lab.commands.verdicts import print_outcome
 from associative_lstm.lab.experiments.learning.figure import LearningFigure, make, preparation
@@ -76,7 +72,12 @@ def _make_and_draw(
     execute: Execute,
     about: Mapping[str, object],
 ) -> None:
-    with grid_line(figures[0].short.lower() if len(figures) == 1 else "all figures") as show:
+    with live_line(figures[0].short.lower() if len(figures) == 1 else "all figures", 30.0) as line:
+
+        def show(p: GridProgress) -> None:
+            words = f"{p.steps_done:,}/{p.steps:,} minibatches, {p.runs_done}/{p.runs} runs"
+            line(p.steps_done, p.steps, f"{words}, {so_long(p.seconds_left)}")
+
         failed = make(figures, logs, execute, show)
     for figure in figures:
         print_outcome(figure.draw(folders[figure.name], logs, **about))
@@ -139,45 +140,3 @@ def refuse_results(*folders: Path) -> None:
     recorded = OUT.resolve()
     if any(path.resolve() == recorded or recorded in path.resolve().parents for path in folders):
         raise RunError(f"--smoke makes no results: choose folders outside {recorded}")
-
-
-@contextmanager
-def grid_line(label: str) -> Iterator[Callable[[GridProgress], None]]:
-    """A function that shows where a grid is: on a terminal in one live line, elsewhere now and then a line."""
-
-    def left(seconds: float | None) -> str:
-        if seconds is None:
-            return "..."
-        return f"{seconds / 3600:.1f} h" if seconds > 5400 else f"{seconds / 60:.0f} min"
-
-    if errors.is_terminal:
-        columns: tuple[Any, ...] = (
-            TextColumn("[bold]{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.completed:,}/{task.total:,} minibatches, {task.fields[runs]} runs"),
-            TextColumn("{task.fields[left]} left"),
-        )
-        with Progress(*columns, console=errors) as progress:
-            line = progress.add_task(label, total=1, runs="...", left="...")
-
-            def show(p: GridProgress) -> None:
-                runs = f"{p.runs_done}/{p.runs}"
-                time_left = left(p.seconds_left)
-                progress.update(line, completed=p.steps_done, total=p.steps, runs=runs, left=time_left)
-
-            yield show
-        return
-    due = time.monotonic() + 2.0
-
-    def say(p: GridProgress) -> None:
-        nonlocal due
-        if time.monotonic() >= due:
-            due = time.monotonic() + 30.0
-            print(
-                f"{label}: {p.steps_done:,}/{p.steps:,} minibatches, {p.runs_done}/{p.runs} runs, "
-                f"{left(p.seconds_left)} left",
-                file=sys.stderr,
-                flush=True,
-            )
-
-    yield say

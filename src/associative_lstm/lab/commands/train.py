@@ -1,9 +1,11 @@
 """`alstm train` and `alstm resume`."""
 
+import math
 import os
+from collections.abc import Callable
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
@@ -13,11 +15,15 @@ from associative_lstm.lab.commands.common import (
     console,
     know,
     live_line,
+    so_long,
 )
 from associative_lstm.lab.networks import NETWORKS
 from associative_lstm.lab.run.config import PRESETS, Config, complete, read_toml
 from associative_lstm.lab.tasks import TASKS
 from associative_lstm.lab.words import counted, nearest
+
+if TYPE_CHECKING:
+    from associative_lstm.lab.run.progress import Progress
 
 
 def a_folder(name: str | Path) -> Path:
@@ -102,8 +108,8 @@ def _train(config: Config, folder: Path) -> None:
     if not _speaks():
         loop.train(config, folder)
         return
-    with live_line(config.task, config.steps) as show:
-        loop.train(config, folder, show=show)
+    with live_line(config.task) as line:
+        loop.train(config, folder, show=lambda progress: _show(line, progress))
     _finish(folder)
 
 
@@ -136,9 +142,18 @@ def resume(
     config = read_config(run)
     if seed is not None and seed != config.seed:
         raise ValueError(f"seed cannot be changed: the run has {config.seed}, got {seed}")
-    with live_line(config.task, steps or config.steps) as show:
-        loop.resume(run, steps=steps, ignore_log=ignore_log, show=show)
+    with live_line(config.task) as line:
+        loop.resume(run, steps=steps, ignore_log=ignore_log, show=lambda progress: _show(line, progress))
     _finish(run)
+
+
+def _show(line: Callable[[int, int, str], None], p: "Progress") -> None:
+    """Where a run is, on its live line."""
+    cost = "..." if math.isnan(p.cost) else f"{p.cost:.3f}"
+    testing = "" if p.tested is None else f", testing, {p.tested:.0%}"
+    rate = f"{p.symbols_per_second:,.0f} symbols/s"
+    words = f"step {p.step:,}/{p.steps:,}, cost {cost} bits, {rate}, {so_long(p.seconds_left)}{testing}"
+    line(p.step, p.steps, words)
 
 
 def _speaks() -> bool:

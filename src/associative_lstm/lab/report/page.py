@@ -11,7 +11,7 @@ from associative_lstm.lab.experiments.claim import Claim, shown
 from associative_lstm.lab.experiments.learning.figure import preparation
 from associative_lstm.lab.experiments.learning.runs import Logs
 from associative_lstm.lab.experiments.registry import EXPERIMENTS
-from associative_lstm.lab.files import RunError, write_atomically
+from associative_lstm.lab.files import as_run_error, write_atomically
 from associative_lstm.lab.report.lines import PALETTE, Json
 from associative_lstm.lab.report.runs import Group, Runs, again, last_tenth, seconds_of, state_of_run
 from associative_lstm.lab.report.sections import Section, bench_section, markdown, section_of
@@ -57,10 +57,8 @@ def write_report(
     """
     page = build(Runs(Logs(runs, preparation(seed=seed))), results, advance)
     text = as_markdown(page.sections) if out.suffix == ".md" else render(page)
-    try:
+    with as_run_error(f"{out} could not be written"):
         out.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"{out} could not be written: {error.strerror or error}") from error
     write_atomically(out, text.encode())
     advance()
     return page

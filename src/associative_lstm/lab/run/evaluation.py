@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,6 @@ from associative_lstm.lab.run.cost import cost_of
 from associative_lstm.lab.run.folder import read_config
 from associative_lstm.lab.run.model import SequenceModel, build_model, load_weights
 from associative_lstm.lab.tasks.base import Batch, Task
-from associative_lstm.lab.words import printable as printable
 
 
 class Trained(NamedTuple):
@@ -86,6 +86,14 @@ class Evaluation(NamedTuple):
 
 
 @torch.inference_mode()
+def read(model: SequenceModel, task: Task, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Tensor]]:
+    """Every batch and the logits that it gets, the state carried through if the task is online."""
+    state = None
+    for batch in batches:
+        logits, state = model(batch.inputs, None if task.episodic else state)
+        yield batch, logits
+
+
 def evaluate(
     model: SequenceModel,
     task: Task,
@@ -93,17 +101,15 @@ def evaluate(
     batches: int,
     advance: Callable[[], None] = lambda: None,
 ) -> Evaluation:
-    r"""The cost on the next ``batches`` of ``stream``, the state carried through if the task is online.
+    r"""The cost on the next ``batches`` of ``stream``.
 
     With bits :math:`b_i` and units :math:`u_i` of lane i of n, the cost is :math:`r = \sum b_i / \sum u_i` and its
     standard error :math:`\sqrt{\frac{n}{n-1} \sum (b_i - r u_i)^2} / \sum u_i`: lanes are independent, windows of one
     lane are not.
     """
     bits = units = answers = torch.zeros(())
-    state, right, scored, symbols, has_answer = None, 0, 0, 0, False
-    for _ in range(batches):
-        batch = next(stream)
-        logits, state = model(batch.inputs, None if task.episodic else state)
+    right, scored, symbols, has_answer = 0, 0, 0, False
+    for batch, logits in read(model, task, islice(stream, batches)):
         cost = cost_of(task, logits, batch)
         bits, units = bits + cost.bits.double(), units + cost.units.double()
         if cost.answer is not None:
@@ -133,16 +139,13 @@ def evaluate(
     )
 
 
-@torch.inference_mode()
 def cost_of_reading(
     model: SequenceModel, task: Task, batches: Iterable[Batch], advance: Callable[[], None] = lambda: None
 ) -> tuple[float, int]:
-    """The bits of all that is scored in ``batches``, the state carried through, and how many symbols that is."""
-    bits, symbols, state = 0.0, 0, None
-    for batch in batches:
-        logits, state = model(batch.inputs, state)
-        cost = cost_of(task, logits, batch)
-        bits += float(cost.bits.double().sum())
+    """The bits of all that is scored in ``batches``, and how many symbols that is."""
+    bits, symbols = 0.0, 0
+    for batch, logits in read(model, task, batches):
+        bits += float(cost_of(task, logits, batch).bits.double().sum())
         symbols += int(batch.mask.sum())
         advance()
     return bits, symbols
@@ -159,22 +162,17 @@ def right_of(task: Task, logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
     return hit & counted, counted
 
 
-@torch.inference_mode()
 def predict(trained: Trained, *, seed: int, symbols: int) -> tuple[Batch, Tensor]:
     """One fresh lane of so many symbols (an episodic task: one sequence), and the predicted logits."""
-    task = trained.task
-    stream = task.stream(1, seed, split="test")
-    if task.episodic:
-        batch = next(stream)
-        return batch, _finite(trained.model(batch.inputs)[0])
-    batches, logits, state, length = [], [], None, 0
-    while length < symbols:
-        batches.append(next(stream))
-        piece, state = trained.model(batches[-1].inputs, state)
+    task, batches, logits, length = trained.task, [], [], 0
+    for batch, piece in read(trained.model, task, task.stream(1, seed, split="test")):
+        batches.append(batch)
         logits.append(_finite(piece))
         length += len(piece)
-    batch = Batch(*(torch.cat(parts)[:symbols] for parts in zip(*batches, strict=True)))
-    return batch, torch.cat(logits)[:symbols]
+        if task.episodic or length >= symbols:
+            break
+    most = length if task.episodic else symbols
+    return Batch(*(torch.cat(parts)[:most] for parts in zip(*batches, strict=True))), torch.cat(logits)[:most]
 
 
 def _finite(logits: Tensor) -> Tensor:

@@ -33,6 +33,7 @@ from filelock import FileLock, Timeout
 
 from associative_lstm.lab.files import (
     RunError,
+    as_run_error,
     open_own,
     refuse_foreign,
     remove_temporaries,
@@ -60,17 +61,15 @@ _OWN = re.compile(rf"{_REPLACED}|lock|eval-.*\.json|events\.out\.tfevents\..*")
 def hold(folder: Path) -> contextlib.ExitStack:
     """Make the folder if need be and keep other processes from working on its run until this is closed."""
     refuse_packed(folder)
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as held, as_run_error(f"{folder} cannot be written"):
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in folder.iterdir():
+            if _OWN.fullmatch(path.name):
+                refuse_foreign(path, replaced=path.name not in (*_APPENDED, "lock"))
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            for path in folder.iterdir():
-                if _OWN.fullmatch(path.name):
-                    refuse_foreign(path, replaced=path.name not in (*_APPENDED, "lock"))
             held.enter_context(FileLock(folder / "lock", thread_local=False).acquire(blocking=False))
         except Timeout as error:
             raise RunError(f"{folder} is in use by another process") from error
-        except OSError as error:
-            raise RunError(f"{folder} cannot be written: {error.strerror or error}") from error
         return held.pop_all()
 
 
@@ -145,52 +144,43 @@ class RunLog:
         if positions is None:
             ends |= dict.fromkeys((VERSIONS, WEIGHTS), 0)  # which are replaced
         kept = []
-        with contextlib.ExitStack() as files:
-            try:
-                for name, end in ends.items():
-                    path = self.folder / name
-                    if (keep or name in begin_anew) and path.exists() and path.stat().st_size > end:
-                        kept.append(_keep(path))
-                if positions is None:
-                    described = json.dumps(versions(), indent=2).encode() + b"\n"
-                    write_atomically(self.folder / VERSIONS, described)
-                for name in ends.keys() & _APPENDED:
-                    self._files[name] = files.enter_context(open_own(self.folder / name))
-                events = files.enter_context(open(self.folder / _Events.new_name(), "xb"))
-                for name, file in self._files.items():  # once nothing can fail any more
-                    file.truncate(ends[name])
-                if positions is None:
-                    (self.folder / WEIGHTS).unlink(missing_ok=True)  # of what begins anew
-                self._events = _Events(events, last_step(self.folder))
-            except OSError as error:
-                raise RunError(f"{self.folder} cannot be written: {error.strerror or error}") from error
+        with contextlib.ExitStack() as files, as_run_error(f"{self.folder} cannot be written"):
+            for name, end in ends.items():
+                path = self.folder / name
+                if (keep or name in begin_anew) and path.exists() and path.stat().st_size > end:
+                    kept.append(_keep(path))
+            if positions is None:
+                described = json.dumps(versions(), indent=2).encode() + b"\n"
+                write_atomically(self.folder / VERSIONS, described)
+            for name in ends.keys() & _APPENDED:
+                self._files[name] = files.enter_context(open_own(self.folder / name))
+            events = files.enter_context(open(self.folder / _Events.new_name(), "xb"))
+            for name, file in self._files.items():  # once nothing can fail any more
+                file.truncate(ends[name])
+            if positions is None:
+                (self.folder / WEIGHTS).unlink(missing_ok=True)  # of what begins anew
+            self._events = _Events(events, last_step(self.folder))
             self._open_files.enter_context(files.pop_all())
         return kept
 
     def append(self, record: dict[str, Any], seconds: float) -> None:
         """Add one line to the logs and hand it to the system."""
         times = {"step": record["step"], "seconds": round(seconds, 3)}
-        try:
+        with as_run_error(f"the log in {self.folder} cannot be written"):
             for name, line in zip(LOGS, (record, times), strict=True):
                 self._files[name].write(json.dumps(line).encode() + b"\n")
                 self._files[name].flush()
             if self._events is not None:
                 self._events.write(record)
-        except OSError as error:
-            raise RunError(
-                f"the log in {self.folder} cannot be written: {error.strerror or error}"
-            ) from error
 
     def append_test(self, record: dict[str, Any]) -> None:
         """Add the line of an evaluation to the log of tests and bring it to the disk."""
-        try:
+        with as_run_error(f"{self.folder / TESTS} cannot be written"):
             self._files[TESTS].write(json.dumps(record).encode() + b"\n")
             self._files[TESTS].flush()
             os.fsync(self._files[TESTS].fileno())
             if self._events is not None:
                 self._events.write({"step": record["step"], "test_cost": record["cost"]})
-        except OSError as error:
-            raise RunError(f"{self.folder / TESTS} cannot be written: {error.strerror or error}") from error
 
     def positions(self) -> dict[str, Any]:
         """Where the logs end and the digest of what they hold, once they are on the disk: for a checkpoint."""

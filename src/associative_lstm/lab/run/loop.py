@@ -5,49 +5,25 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from itertools import chain
 from pathlib import Path
 from shlex import quote
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from lightning_fabric import Fabric
 
 from associative_lstm.lab import own
 from associative_lstm.lab.files import Diverged, Interrupted, RunError, memory_lacked
-from associative_lstm.lab.run.checkpoint import (
-    export_weights,
-    save_checkpoint,
-    step_of,
-    usable_checkpoints,
-)
+from associative_lstm.lab.run.checkpoint import export_weights, save_checkpoint
 from associative_lstm.lab.run.config import Config
 from associative_lstm.lab.run.evaluation import cost_of_reading
-from associative_lstm.lab.run.folder import LOGS, TESTS, TIMES, WEIGHTS, RunLog, last_step, read_tests
+from associative_lstm.lab.run.folder import WEIGHTS, RunLog, read_tests
+from associative_lstm.lab.run.progress import Meter, Show
+from associative_lstm.lab.run.restore import Say, restore
 from associative_lstm.lab.run.signals import Asked, listening
-from associative_lstm.lab.run.step import Trainer, make_fabric
-from associative_lstm.lab.words import counted
-
-_MAY_DIFFER = ("steps", "checkpoint_every", "data")
-"""What a resumed run may have otherwise than its checkpoint: it changes no number, if the text is the same."""
-
-
-class Progress(NamedTuple):
-    """Where a run is."""
-
-    step: int
-    steps: int
-    cost: float
-    symbols_per_second: float
-    seconds_left: float
-    tested: float | None = None
-    """During an evaluation, the share of the test text that has been read."""
-
-
-Show = Callable[[Progress], None]
-Say = Callable[[str], None]
+from associative_lstm.lab.run.step import Trainer, make_fabric, most_of
 
 
 def _to_stderr(message: str) -> None:
@@ -109,14 +85,7 @@ def resume(
         if steps is not None and steps < config.steps:
             raise RunError(f"steps can be raised, not lowered: the run has {config.steps}, got {steps}")
         config = dataclasses.replace(config, steps=steps or config.steps)
-        damaged: dict[Path, str] = {}
-        found = usable_checkpoints(log.folder, damaged) if log is not None else iter(())
-        newest = next(found, None)
-        if log is not None and newest is not None:
-            _check_same(log, config, *newest, say)  # before a network of the wrong size is made
-        trainer = Trainer(config, fabric)
-        checkpoints = chain([] if newest is None else [newest], found)
-        last_good, seconds = _restore(trainer, log, checkpoints, damaged, ignore_log, say)
+        trainer, last_good, seconds = restore(config, fabric, log, say, ignore_log=ignore_log)
         if log is not None and log.config != config:
             log.reconfigure(config)
         _loop(trainer, log, Path(folder), last_good, seconds, show, heard)
@@ -139,139 +108,6 @@ def is_tested(folder: str | Path, config: Config) -> bool:
     ]
 
 
-def _check_same(log: RunLog, config: Config, checkpoint: Path, content: dict[str, Any], say: Say) -> None:
-    """Refuse to continue a checkpoint with another configuration than made it, and name what differs.
-
-    Checkpoints did not always hold their configuration; such a one passes.
-    """
-    path = log.folder / "config.toml"
-    if (step := step_of(checkpoint)) > config.steps:
-        wanted = counted(config.steps, "step")
-        raise RunError(f"{path} says {wanted}, and the run has made {step}: put back what it was")
-    before = content.get("config")
-    if not isinstance(before, dict):
-        return
-    now = dataclasses.asdict(config)
-    differ = [
-        key for key in now if key in before and (type(now[key]), now[key]) != (type(before[key]), before[key])
-    ]
-    changed = [f"{key} is {now[key]!r} and was {before[key]!r}" for key in differ if key not in _MAY_DIFFER]
-    if changed:
-        raise RunError(
-            f"{path} is not what the run was begun with: {', '.join(changed)}; put back what it was, "
-            f"or begin a new run with `alstm train --config {path}`"
-        )
-    if "data" in differ:
-        say(f"data is {now['data']!r} and was {before['data']!r}: only the same text continues the run")
-
-
-def _restore(
-    trainer: Trainer,
-    log: RunLog | None,
-    checkpoints: Iterator[tuple[Path, dict[str, Any]]],
-    damaged: dict[Path, str],
-    ignore_log: bool,
-    say: Say,
-) -> tuple[Path | None, float]:
-    """Put the trainer and the logs where the last good checkpoint has them; the beginning, if there is none."""
-    fabric = trainer.fabric
-    unfit: dict[Path, tuple[str, Path]] = {}  # what is wrong with a log, and the checkpoint that says so
-    while True:
-        path, content = next(checkpoints, (None, {}))
-        if path is not None and step_of(path) == 0 and log is not None:
-            # It serves a run that was killed before its second checkpoint. Where that is lost, nothing is begun over.
-            finished = (log.folder / WEIGHTS).exists()
-            path = None if damaged or unfit or finished or _goes_beyond(log, 0) else path
-        path, content = fabric.broadcast((path, content))
-        if path is None:
-            break
-        reason, misfits, seconds = "", {}, 0.0
-        try:
-            trainer.load(content["trainer"])
-            seconds = float(content["seconds"])
-            if log is not None:
-                misfits = log.misfits(content["positions"])
-        except RunError:
-            raise
-        except Exception as error:  # whatever a damaged or foreign checkpoint leads to
-            reason = (str(error).splitlines() or [""])[0] or type(error).__name__
-        if _any(fabric, bool(reason)):
-            damaged[path] = reason or "another process cannot use it"
-            continue
-        wrong = [] if ignore_log else [name for name in misfits if name != TIMES]
-        if log is not None:
-            unfit = {log.folder / name: (misfits[name], path) for name in wrong} | unfit
-        if _any(fabric, bool(wrong)):
-            continue
-        if log is not None:
-            _start(log, path, content["positions"], trainer.step, misfits, damaged, unfit, say)
-        return path, seconds
-    if unfit:
-        file, (what, path) = next(iter(unfit.items()))
-        folder = file.parent
-        raise RunError(
-            f"{file} {what}: `alstm resume {quote(str(folder))} --ignore-log` goes on from {path.name} "
-            "and keeps what there is of it beside"
-        )
-    if damaged:
-        bad, reason = next(iter(damaged.items()))
-        raise RunError(f"no checkpoint can be used: {bad} is damaged ({reason})")
-    if log is not None:
-        _start_over(log, ignore_log, say)
-    return None, 0.0
-
-
-def _start(
-    log: RunLog,
-    path: Path,
-    positions: dict[str, Any],
-    step: int,
-    misfits: dict[str, str],
-    damaged: dict[Path, str],
-    unfit: dict[Path, tuple[str, Path]],
-    say: Say,
-) -> None:
-    """Open the logs where the checkpoint at ``path`` has them, and say what was wrong.
-
-    What they hold beyond it is dropped, because it will come again; but it is kept beside where more is lost than by
-    a kill, after which there is less than the way to the next checkpoint.
-    """
-    lost = bool(damaged or unfit) or _goes_beyond(log, step)
-    for bad, reason in damaged.items():
-        say(f"{bad} is damaged ({reason}); continuing from {path.name}")
-    for file, (what, _) in unfit.items():
-        say(f"{file} {what}; continuing from {path.name}")
-    for name, what in misfits.items():
-        say(f"{log.folder / name} {what}; a new one begins after step {step}")
-    _say_kept(log.start(positions, step, begin_anew=misfits, keep=lost), say)
-
-
-def _goes_beyond(log: RunLog, step: int) -> bool:
-    """Whether the log goes beyond the checkpoint that was due after that of ``step``: there was one, and is not."""
-    every = log.config.checkpoint_every
-    return last_step(log.folder) > (step // every + 1) * every
-
-
-def _start_over(log: RunLog, ignore_log: bool, say: Say) -> None:
-    """Open the logs of a run without checkpoints: one that was killed as it began, unless it has more than that."""
-    folder, step = log.folder, last_step(log.folder)
-    sizes = [(folder / name).stat().st_size for name in (*LOGS, TESTS, WEIGHTS) if (folder / name).exists()]
-    if any(sizes) and not ignore_log:
-        weights = f" ({WEIGHTS} has the weights alone)" if (folder / WEIGHTS).exists() else ""
-        raise RunError(
-            f"{folder} has a log up to step {step} and no checkpoint of that{weights}, "
-            "so there is nothing to continue from: "
-            f"`alstm train --config {quote(str(folder / 'config.toml'))}` makes the run again in a new folder, "
-            f"`alstm resume {quote(str(folder))} --ignore-log` in this one, with what is there kept beside"
-        )
-    _say_kept(log.start(keep=any(sizes)), say)
-
-
-def _say_kept(kept: list[Path], say: Say) -> None:
-    if kept:
-        say(f"what was there is kept in {', '.join(map(str, kept))}")
-
-
 def _loop(
     trainer: Trainer,
     log: RunLog | None,
@@ -283,7 +119,7 @@ def _loop(
 ) -> None:
     config = trainer.config
     started = time.perf_counter() - seconds
-    meter = _Meter(trainer, show if log is not None else None)
+    meter = Meter(trainer, show if log is not None else None)
     tested = trainer.fabric.broadcast(log.tested() if log is not None else 0)
     if trainer.step == 0:  # whatever happens from now on, there is a checkpoint that the log goes on from
         last_good = _checkpoint(trainer, log, last_good, time.perf_counter() - started)
@@ -331,7 +167,7 @@ def _test_due(config: Config, step: int) -> bool:
     return config.test_every is not None and step > 0 and step % config.test_every == 0
 
 
-def _test(trainer: Trainer, folder: Path, asked: Asked, meter: "_Meter") -> dict[str, Any]:
+def _test(trainer: Trainer, folder: Path, asked: Asked, meter: Meter) -> dict[str, Any]:
     """The cost on the whole test text, lanes shared by the processes. Training goes on as if it had not been."""
     fabric, task = trainer.fabric, trainer.task
     reading = task.read_test(rank=fabric.global_rank, world_size=fabric.world_size)
@@ -395,21 +231,7 @@ def _agreed(trainer: Trainer, asked: Asked) -> int:
 
 def _asked(trainer: Trainer, asked: Asked) -> int:
     """The signal that has asked this process, or any of several, to stop; 0 if none has."""
-    return _most(trainer.fabric, asked())
-
-
-def _any(fabric: Fabric, here: bool) -> bool:
-    """Whether something is so in this process, or in any of several, which all must ask."""
-    return bool(_most(fabric, int(here)))
-
-
-def _most(fabric: Fabric, here: int) -> int:
-    """The largest of the numbers that the processes have, which all must ask."""
-    if fabric.world_size == 1:
-        return here
-    anywhere = torch.tensor(here)
-    torch.distributed.all_reduce(anywhere, op=torch.distributed.ReduceOp.MAX)
-    return int(anywhere)
+    return most_of(trainer.fabric, asked())
 
 
 def _interruption(trainer: Trainer, folder: Path, number: int) -> Interrupted:
@@ -433,49 +255,3 @@ def _own_settings() -> Iterator[None]:
     finally:
         torch.set_flush_denormal(before)
         torch.set_num_threads(threads)
-
-
-class _Meter:
-    """Tells ``show`` a few times a second where the run is."""
-
-    def __init__(self, trainer: Trainer, show: Show | None) -> None:
-        self._trainer, self._show = trainer, show
-        self._cost = float("nan")
-        self._logged = 0.0
-        self._start: tuple[float, int, float] | None = None
-        self._next = 0.0
-        self._last = Progress(trainer.step, trainer.config.steps, self._cost, 0.0, 0.0)
-
-    def logged(self, cost: float) -> None:
-        self._cost = cost
-        self._logged += self._trainer.totals.symbols
-
-    def step(self) -> None:
-        now, trainer = time.perf_counter(), self._trainer
-        totals = trainer.totals
-        symbols = self._logged + totals.symbols
-        if self._start is None:  # the first step may have compiled kernels: the clock starts after it
-            self._start = now, trainer.step, symbols
-            return
-        if self._show is None or (now < self._next and trainer.step < trainer.config.steps):
-            return
-        self._next = now + 0.2
-        start, first, before = self._start
-        cost = totals.bits / max(totals.units, 1.0) if totals.steps > 20 else self._cost
-        left = trainer.config.steps - trainer.step
-        rate, seconds = (symbols - before) / (now - start), (now - start) / (trainer.step - first) * left
-        self._last = Progress(trainer.step, trainer.config.steps, cost, rate, seconds)
-        self._tell(self._last)
-
-    def test(self, share: float) -> None:
-        now = time.perf_counter()
-        if self._show is not None and now >= self._next:
-            self._next = now + 0.2
-            self._tell(self._last._replace(step=self._trainer.step, tested=share))
-
-    def _tell(self, progress: Progress) -> None:
-        try:
-            if self._show is not None:
-                self._show(progress)
-        except OSError:  # nobody is there to see it, as after a terminal was closed: no reason to stop
-            self._show = None

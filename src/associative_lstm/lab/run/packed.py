@@ -93,8 +93,8 @@ def refuse_packed(folder: str | os.PathLike[str]) -> None:
 def pack(runs: Path, tasks: Collection[str] = ()) -> dict[Path, list[str]]:
     """Put the runs in folders below ``runs`` into the packs of their tasks, beside what these hold already.
 
-    Gives every pack that was written and which runs came from folders. A run whose log in the folder does not go on
-    from that in the pack is a RunError, and nothing is written.
+    Gives every pack that was written and which runs came from folders. What a pack has and the folder lacks stays. A
+    run whose log in the folder does not go on from that in the pack is a RunError, and nothing is written.
     """
     contents: dict[Path, dict[str, Texts]] = {}
     added: dict[Path, list[str]] = {}
@@ -110,7 +110,7 @@ def pack(runs: Path, tasks: Collection[str] = ()) -> dict[Path, list[str]]:
         for name in _LOGS:
             if not texts.get(name, b"").startswith(content.get(run, {}).get(name, b"")):
                 raise RunError(f"{folder / name} does not go on from that in {path}: remove one of the two")
-        content[run] = texts
+        content[run] = {**content.get(run, {}), **texts}  # what the folder lacks stays
         added.setdefault(path, []).append(run)
     _check_named(runs, tasks, {_task_of(path).name for path in added}, "no runs in folders")
     files = {path: _compressed(path, content) for path, content in contents.items()}

@@ -44,14 +44,10 @@ def listening(*, patient: bool = False) -> Iterator[Asked]:
 
 
 @contextmanager
-def ignoring() -> Iterator[None]:
-    """Ignore the signals; a process that is started meanwhile does so from its beginning to its end."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {each: signal.signal(each, signal.SIG_IGN) for each in SIGNALS}
+def held_back() -> Iterator[None]:
+    """Signals come when this ends; a process that is started meanwhile never hears one."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield
     finally:
-        for each, handler in before.items():
-            signal.signal(each, signal.SIG_DFL if handler is None else handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

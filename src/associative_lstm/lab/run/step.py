@@ -40,6 +40,15 @@ def make_fabric() -> Fabric:
     return fabric
 
 
+def most_of(fabric: Fabric, here: int) -> int:
+    """The largest of the numbers that the processes have, which all must ask."""
+    if fabric.world_size == 1:
+        return here
+    anywhere = torch.tensor(int(here))
+    torch.distributed.all_reduce(anywhere, op=torch.distributed.ReduceOp.MAX)
+    return int(anywhere)
+
+
 @dataclass
 class Totals:
     """Sums since the last line of the log."""
@@ -169,7 +178,7 @@ class Trainer:
         ranks, processes = content["ranks"], self.fabric.world_size
         if len(ranks) != processes:
             raise RunError(
-                f"the run was made by {counted(len(ranks), 'process', 'processes')} "
+                f"the run was made by {counted(len(ranks), 'process')} "
                 f"and cannot be continued by {processes}: "
                 f"start it with `torchrun --nproc-per-node` so that there are {len(ranks)} in all"
             )

@@ -1,24 +1,22 @@
-"""Many runs: several processes with one thread each, what is done is skipped, what was begun goes on."""
+"""Many runs: what is done is skipped, what was begun goes on, and how far they are is told from their logs."""
 
 import dataclasses
 import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from multiprocessing.connection import Connection, wait
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
-from associative_lstm.lab.files import Diverged, Interrupted, RunError, memory_lacked, write_atomically
+from associative_lstm.lab.files import Diverged, RunError, memory_lacked, write_atomically
 from associative_lstm.lab.networks import NETWORKS
 from associative_lstm.lab.run.checkpoint import exported_step, find_checkpoints, step_of
 from associative_lstm.lab.run.config import Config
-from associative_lstm.lab.run.folder import last_step, read_config
-from associative_lstm.lab.run.loop import WEIGHTS, is_tested, resume, train
+from associative_lstm.lab.run.folder import WEIGHTS, last_step, read_config
+from associative_lstm.lab.run.loop import is_tested, resume, train
 from associative_lstm.lab.run.packed import is_file, is_run
-from associative_lstm.lab.run.signals import Asked, listening
-from associative_lstm.lab.sweep.workers import told_to_stop, workers
+from associative_lstm.lab.run.signals import Asked
 
 DIVERGED = "diverged.txt"
 """In the folder of a run that ended early because a number was not finite: what happened, in one sentence."""
@@ -87,61 +85,12 @@ def _make(job: Job, asked: Asked | None) -> None:
         write_atomically(job.folder / DIVERGED, f"{reason}\n".encode())
 
 
-def _make_runs(connection: Connection) -> None:
-    """In a process of its own: make the jobs that come, one after the other, until none comes or it has to stop."""
-    with suppress(EOFError, OSError, Interrupted):  # whoever gives out the jobs is gone, or wants an end
-        while (job := connection.recv()) is not None:
-            connection.send(make_run(job, told_to_stop(connection)))
-
-
 def _check_same(job: Job) -> None:
     found = read_config(job.folder)
     asked = dataclasses.asdict(job.config)
     differ = [key for key, value in asked.items() if key != "steps" and getattr(found, key) != value]
     if differ:
         raise RunError(f"it holds a run with another {', '.join(differ)}")
-
-
-def local(processes: int) -> Execute:
-    """Make jobs with so many ``processes`` of this machine."""
-
-    def execute(jobs: Sequence[Job]) -> Iterator[str | None]:
-        if processes == 1:
-            yield from map(make_run, jobs)
-            return
-        left, stopping = list(reversed(jobs)), 0
-        with listening() as asked, workers(_make_runs, [()] * min(processes, len(jobs))) as started:
-            busy: dict[Connection, Job] = {}
-            idle = list(started)
-            while True:
-                while idle and left and not stopping:
-                    worker, job = idle.pop(), left.pop()
-                    busy[worker.connection] = job
-                    with suppress(OSError):  # a worker that has ended shows that below
-                        worker.connection.send(job)
-                if not busy:
-                    break
-                for ready in cast("list[Connection]", wait(list(busy), timeout=0.2)):
-                    job = busy.pop(ready)
-                    [worker] = [one for one in started if one.connection is ready]
-                    try:
-                        reason = ready.recv()
-                        idle.append(worker)
-                    except (EOFError, OSError):
-                        worker.process.join()
-                        reason = f"{job.folder}: its process ended with code {worker.process.exitcode}"
-                    yield reason
-                if asked() and not stopping:
-                    stopping = asked()
-                    for worker in started:
-                        worker.stop()
-            for worker in started:
-                worker.stop()
-        if stopping:
-            raise Interrupted("stopped, with every run saved; the same command goes on from there", stopping)
-        yield from (f"{job.folder}: no process is left to make it" for job in reversed(left))
-
-    return execute
 
 
 class GridProgress(NamedTuple):

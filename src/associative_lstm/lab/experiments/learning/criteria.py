@@ -127,6 +127,16 @@ def _each(decisions: Iterable[Decision]) -> Decision:
     return both(*(verdict for verdict, _ in made)), numbers
 
 
+def _all(
+    cases: Sequence[Sequence[Need]], decide: Callable[..., Decision], *, by_sweeps: bool = False
+) -> Criterion:
+    """That ``decide`` holds of the curves of every case."""
+    needs = list(dict.fromkeys(itertools.chain(*cases)))
+    return Criterion(
+        needs, lambda found: _each(decide(*(found[n] for n in case)) for case in cases), by_sweeps
+    )
+
+
 def compare(
     task: str,
     pairs: Sequence[tuple[str, str]],
@@ -145,25 +155,22 @@ def compare(
         }
         return beats(a, b, factor), numbers
 
-    return Criterion(
-        _on(task, itertools.chain(*pairs)),
-        lambda found: _each(pair(found[task, left], found[task, right]) for left, right in pairs),
-    )
+    return _all([_on(task, both_names) for both_names in pairs], pair)
 
 
 def solve(*needs: Need) -> Criterion:
     """All runs of the curves solve their task; undecided if the others diverged or were still getting better."""
 
-    def one(task: str, c: CurveRuns) -> Decision:
+    def one(c: CurveRuns) -> Decision:
         unsolved = [run for run in c.runs if not np.isfinite(solved_at(run))]
         open_ends = all(run.diverged or measures.is_falling(run, c.curve.steps) for run in unsolved)
-        name = f"{task}, {_label(c)}"
+        name = f"{c.curve.task}, {_label(c)}"
         return not unsolved or (None if open_ends else False), {
             f"{name}: solved at minibatch": _solving(c),
             f"{name}: final cost": _final(c.runs, c.curve.steps),
         }
 
-    return Criterion(needs, lambda found: _each(one(need[0], found[need]) for need in needs))
+    return _all([[need] for need in needs], one)
 
 
 def solve_sooner(first: Sequence[str], second: Sequence[str], factor: float = 1.0) -> Criterion:
@@ -206,10 +213,8 @@ def soon_after(first: Sequence[str], second: str, factor: float) -> Criterion:
         solving = {f"{_label(each)}: solved at minibatch": _solving(each) for each in (later, c)}
         return verdict, solving | {f"{_label(later)} over {_label(c)}": times}
 
-    return Criterion(
-        _on("copy", (*first, second)),
-        lambda found: _each(one(found["copy", name], found["copy", second]) for name in first),
-    )
+    all_of_them = _all([_on("copy", (name, second)) for name in first], one)
+    return all_of_them._replace(needs=_on("copy", (*first, second)))  # the order in which a page lists them
 
 
 def _copies_alike(found: Found) -> Decision:
@@ -217,8 +222,7 @@ def _copies_alike(found: Found) -> Decision:
     curves = {copies: found["copy", f"associative-lstm-{copies}"] for copies in (1, 4, 8)}
     times = {copies: _times(c) for copies, c in curves.items()}
     numbers: Numbers = {
-        f"{counted(copies, 'copy', 'copies')}: solved at minibatch": _solving(c)
-        for copies, c in curves.items()
+        f"{counted(copies, 'copy')}: solved at minibatch": _solving(c) for copies, c in curves.items()
     }
     for copies in (4, 8):
         numbers |= _times_as_long(curves[1], curves[copies])
@@ -243,10 +247,7 @@ def slowdown(networks: Sequence[str], *, at_least: float = 0.0, at_most: float =
             f"{_label(fixed)}: times as long": times,
         }
 
-    return Criterion(
-        [(task, name) for name in networks for task in ("copy", "copy-variable")],
-        lambda found: _each(one(found["copy", n], found["copy-variable", n]) for n in networks),
-    )
+    return _all([[("copy", name), ("copy-variable", name)] for name in networks], one)
 
 
 def steadier(task: str) -> Criterion:
@@ -294,11 +295,7 @@ def gap(task: str, *lstms: str) -> Criterion:
         }
         return beats(a, b), numbers | {f"{_label(second)} over the Associative LSTM": _ratio(a, b)}
 
-    return Criterion(
-        _on(task, (GAPS[task], *lstms)),
-        lambda found: _each(one(found[task, GAPS[task]], found[task, lstm]) for lstm in lstms),
-        by_sweeps=True,
-    )
+    return _all([_on(task, (GAPS[task], lstm)) for lstm in lstms], one, by_sweeps=True)
 
 
 Case = tuple[str, int]
@@ -321,7 +318,7 @@ def _start_decides(found: Found) -> Decision:
     def one(task: str, copies: int, costs: Mapping[str, list[float]]) -> Decision:
         ranked = sorted(costs, key=lambda text: float(np.mean(costs[text])))
         best, worst = costs[ranked[0]], costs[ranked[-1]]
-        case = f"{task}, {counted(copies, 'copy', 'copies')}"
+        case = f"{task}, {counted(copies, 'copy')}"
         return beats(best, worst, 1.25), {
             f"{case}: best": f"{ranked[0]}, {spread(best, 'diverged')}",
             f"{case}: worst": f"{ranked[-1]}, {spread(worst, 'diverged')}",

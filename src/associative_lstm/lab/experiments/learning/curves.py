@@ -41,7 +41,7 @@ def _networks() -> Iterable[Network]:
         yield Network(f"lstm-{size}", f"LSTM {size}", PRESETS[f"lstm-{size}"], large=size == 512)
     yield Network("lstm-128-forget-1", "LSTM 128, forget bias 1", PRESETS["lstm-128"] | {"forget_bias": 1.0})
     for copies in (1, 4, 8):
-        so_many = counted(copies, "copy", "copies")
+        so_many = counted(copies, "copy")
         preset, label = PRESETS[f"associative-lstm-{copies}"], f"Associative LSTM 128, {so_many}"
         yield Network(f"associative-lstm-{copies}", label, preset)
         for suffix, text, values in STARTS[1:]:

@@ -6,19 +6,7 @@ Every network is judged at its own best learning rate.
 
 from collections.abc import Iterable, Iterator
 
-from associative_lstm.lab.experiments.learning.criteria import (
-    COPIES_ALIKE,
-    GAPS,
-    ONE_START_SERVES,
-    START_DECIDES,
-    compare,
-    gap,
-    slowdown,
-    solve,
-    solve_sooner,
-    soon_after,
-    steadier,
-)
+from associative_lstm.lab.experiments.learning import criteria
 from associative_lstm.lab.experiments.learning.curves import (
     ASSOCIATIVE,
     ON_COPY,
@@ -68,7 +56,7 @@ def _against_ntm(number: int, title: str, task: str, letters: str) -> LearningFi
             f"6{letter}",
             f"The {name} solves {task} with minibatches of 1.",
             f"the cost, {_SOLVE_TEXT}, falls below 0.1 bits; {_FALLS}",
-            solve((task, network)),
+            criteria.solve((task, network)),
         )
         for letter, name, network in zip(
             letters, ("Associative LSTM with 3 heads and 4 copies", "NTM"), (ours, ntm), strict=False
@@ -80,7 +68,7 @@ def _against_ntm(number: int, title: str, task: str, letters: str) -> LearningFi
         "the rises of log cost (down to 0.1 bits), from one 500 minibatches to the next, over its net fall are "
         "smaller by a tenth or more (3 heads, 4 copies; one seed of each); undecided unless both have halved "
         "their cost",
-        steadier(task),
+        criteria.steadier(task),
     )
     title = f"{title}, minibatches of 1, against the NTM"
     return _figure(number, title, task, _AGAINST_NTM, *solving, steady)
@@ -89,7 +77,9 @@ def _against_ntm(number: int, title: str, task: str, letters: str) -> LearningFi
 def _gap_claims() -> Iterator[LearningClaim]:
     """Readers' question, task by task: does a well-tuned LSTM close the gap?"""
     sizes = {"of the same size": _LSTMS, "of 512 units (ten times the parameters)": ("lstm-512",)}
-    cases = [(size, lstms, task, ours) for size, lstms in sizes.items() for task, ours in GAPS.items()]
+    cases = [
+        (size, lstms, task, ours) for size, lstms in sizes.items() for task, ours in criteria.GAPS.items()
+    ]
     for letter, (size, lstms, task, ours) in zip("abcdef", cases, strict=True):
         copies = "1 copy" if ours.endswith("-1") else "4 copies"
         bias = (
@@ -101,15 +91,13 @@ def _gap_claims() -> Iterator[LearningClaim]:
             f"7{letter}",
             f"On {task}, a well-tuned LSTM {size} does not close the gap to the Associative LSTM with {copies}.",
             f"each network at the best rate of the same sweep{bias}, the LSTM stays behind within the run: {_LOWER}",
-            gap(task, *lstms),
+            criteria.gap(task, *lstms),
         )
 
 
 def _starts(task: str) -> Panel:
     curves = [c for copies in START_COPIES for c in start_curves(task, copies)]
-    labels = [
-        f"{counted(copies, 'copy', 'copies')}, {text}" for copies in START_COPIES for _, text, _ in STARTS
-    ]
+    labels = [f"{counted(copies, 'copy')}, {text}" for copies in START_COPIES for _, text, _ in STARTS]
     return Panel(f"starts-{task}", f"How keys and forget gate start: {task}", curves, labels)
 
 
@@ -123,32 +111,32 @@ FIGURES: tuple[LearningFigure, ...] = (
             "1a",
             "Permutation and unitary RNN solve the copy task before the Associative LSTM.",
             f"bits on the answer, {_SOLVE_TEXT}, fall below 3 in every seed of the two before any seed of the third",
-            solve_sooner(("permutation-rnn-256", "unitary-rnn-256"), (_ONE,)),
+            criteria.solve_sooner(("permutation-rnn-256", "unitary-rnn-256"), (_ONE,)),
         ),
         LearningClaim(
             "1b",
             "The Associative LSTM solves the copy task much faster than the LSTM.",
             "solved in half the minibatches that the LSTM needs with either forget bias",
-            solve_sooner((_ONE,), _LSTMS, factor=2.0),
+            criteria.solve_sooner((_ONE,), _LSTMS, factor=2.0),
         ),
         LearningClaim(
             "1c",
             "On the copy task the LSTM learns faster with forget bias 1 than without.",
             "every seed with the bias solves it before any without",
-            solve_sooner(("lstm-128-forget-1",), ("lstm-128",)),
+            criteria.solve_sooner(("lstm-128-forget-1",), ("lstm-128",)),
         ),
         LearningClaim(
             "1d",
             "On the copy task more copies neither help nor harm.",
             "the mean minibatches to solve it with 4 and with 8 copies are within 25 % of those with 1; undecided "
             "if the seeds of 1 copy differ as much",
-            COPIES_ALIKE,
+            criteria.COPIES_ALIKE,
         ),
         LearningClaim(
             "1e",
             "The Associative LSTM is only somewhat later than the permutation and the unitary RNN.",
             "with 1 copy it needs at most 3 times the minibatches of each of the two",
-            soon_after(("permutation-rnn-256", "unitary-rnn-256"), _ONE, 3.0),
+            criteria.soon_after(("permutation-rnn-256", "unitary-rnn-256"), _ONE, 3.0),
         ),
     ),
     _figure(
@@ -160,20 +148,20 @@ FIGURES: tuple[LearningFigure, ...] = (
             "2a",
             "Variable lengths slow the unitary RNNs down badly.",
             "both need at least twice the minibatches (answer below a tenth of chance)",
-            slowdown(("unitary-rnn-256", "multiplicative-unitary-rnn-256"), at_least=2.0),
+            criteria.slowdown(("unitary-rnn-256", "multiplicative-unitary-rnn-256"), at_least=2.0),
         ),
         LearningClaim(
             "2b",
             "Variable lengths hardly slow the Associative LSTM down.",
             "with 1 copy it needs at most 1.5 times the minibatches; undecided if a seed diverges or ends before "
             "that",
-            slowdown((_ONE,), at_most=1.5),
+            criteria.slowdown((_ONE,), at_most=1.5),
         ),
         LearningClaim(
             "2c",
             "Variable lengths hardly slow the Associative LSTM with 4 and 8 copies down.",
             "each needs at most 1.5 times the minibatches; undecided if a seed diverges or ends before that",
-            slowdown((_FOUR, _EIGHT), at_most=1.5),
+            criteria.slowdown((_FOUR, _EIGHT), at_most=1.5),
         ),
     ),
     _figure(
@@ -185,7 +173,7 @@ FIGURES: tuple[LearningFigure, ...] = (
             "3d",
             "On XML unitary RNNs do badly, even with 1024 units.",
             f"all four stay behind the LSTM of 128 units: {_LOWER}",
-            compare("xml", [("lstm-128", network) for network in _UNITARY]),
+            criteria.compare("xml", [("lstm-128", network) for network in _UNITARY]),
         ),
     ),
     _figure(
@@ -197,21 +185,21 @@ FIGURES: tuple[LearningFigure, ...] = (
             "3a",
             "On XML the cost falls with the number of copies.",
             f"4 copies below 1, and 8 below 4: {_LOWER}",
-            compare("xml", [(_FOUR, _ONE), (_EIGHT, _FOUR)]),
+            criteria.compare("xml", [(_FOUR, _ONE), (_EIGHT, _FOUR)]),
         ),
         LearningClaim(
             "3b",
             "On XML 4 copies of 128 units learn faster than an LSTM of 512, which has as many cells.",
             "the mean cost over the whole run is lower in every seed, by a tenth or more in the mean; undecided if "
             "closer",
-            compare("xml", [(_FOUR, "lstm-512")], measure=whole_cost),
+            criteria.compare("xml", [(_FOUR, "lstm-512")], measure=whole_cost),
         ),
         LearningClaim(
             "3c",
             "On XML the Associative LSTM with 1 copy beats the LSTM of the same size by far.",
             "with either forget bias of the LSTM: over the last tenth of the runs, the cost of every seed is lower, "
             "and 1.5 times as low in the mean",
-            compare("xml", [(_ONE, lstm) for lstm in _LSTMS], factor=1.5),
+            criteria.compare("xml", [(_ONE, lstm) for lstm in _LSTMS], factor=1.5),
         ),
     ),
     _figure(
@@ -223,19 +211,19 @@ FIGURES: tuple[LearningFigure, ...] = (
             "4a",
             "4 and 8 copies solve variable assignment.",
             _SOLVED_IN_EVERY_SEED,
-            solve(("assignment", _FOUR), ("assignment", _EIGHT)),
+            criteria.solve(("assignment", _FOUR), ("assignment", _EIGHT)),
         ),
         LearningClaim(
             "4b",
             "An LSTM of 512 units learns variable assignment more slowly than 4 or 8 copies.",
             "its mean cost over the whole run is higher than every seed's, by a tenth or more than the mean",
-            compare("assignment", [(_FOUR, "lstm-512"), (_EIGHT, "lstm-512")], measure=whole_cost),
+            criteria.compare("assignment", [(_FOUR, "lstm-512"), (_EIGHT, "lstm-512")], measure=whole_cost),
         ),
         LearningClaim(
             "4c",
             "On variable assignment the LSTM of 128 units is worse than the Associative LSTM with 1 copy.",
             f"1 copy below the LSTM with either forget bias: {_LOWER}",
-            compare("assignment", [(_ONE, lstm) for lstm in _LSTMS]),
+            criteria.compare("assignment", [(_ONE, lstm) for lstm in _LSTMS]),
         ),
     ),
     _figure(
@@ -247,13 +235,13 @@ FIGURES: tuple[LearningFigure, ...] = (
             "5a",
             "On arithmetic 1 copy learns better than several.",
             f"1 copy below 4 and below 8: {_LOWER}",
-            compare("arithmetic", [(_ONE, _FOUR), (_ONE, _EIGHT)]),
+            criteria.compare("arithmetic", [(_ONE, _FOUR), (_ONE, _EIGHT)]),
         ),
         LearningClaim(
             "5d",
             "With 1 copy the Associative LSTM does well on arithmetic.",
             _SOLVED_IN_EVERY_SEED,
-            solve(("arithmetic", _ONE)),
+            criteria.solve(("arithmetic", _ONE)),
         ),
     ),
     _figure(
@@ -265,13 +253,13 @@ FIGURES: tuple[LearningFigure, ...] = (
             "5b",
             "With 3 heads, several copies solve arithmetic.",
             f"with 4 and with 8 copies the cost, {_SOLVE_TEXT}, falls below 0.1 bits; {_FALLS}",
-            solve(*(("arithmetic", name) for name in _HEADS[1:])),
+            criteria.solve(*(("arithmetic", name) for name in _HEADS[1:])),
         ),
         LearningClaim(
             "5c",
             "On arithmetic 3 heads help where there are several copies.",
             f"3 heads below 1, with 4 and with 8 copies: {_LOWER}",
-            compare("arithmetic", list(zip(_HEADS[1:], (_FOUR, _EIGHT), strict=True))),
+            criteria.compare("arithmetic", list(zip(_HEADS[1:], (_FOUR, _EIGHT), strict=True))),
         ),
     ),
     FIG10,
@@ -288,7 +276,7 @@ FIGURES: tuple[LearningFigure, ...] = (
                 f"Does a well-tuned LSTM close the gap? {task}",
                 [curve(task, network) for network in (*_LSTMS, "lstm-512", ours)],
             )
-            for task, ours in GAPS.items()
+            for task, ours in criteria.GAPS.items()
         ],
         tuple(_gap_claims()),
     ),
@@ -303,14 +291,14 @@ FIGURES: tuple[LearningFigure, ...] = (
                 "How keys and forget gate start matters on all three tasks, with 1 and with 4 copies (ours).",
                 "on copy, XML and assignment, with 1 and 4 copies, the worst start costs 1.25 times the best over "
                 "the whole run, in every seed more; undecided if the seeds overlap",
-                START_DECIDES,
+                criteria.START_DECIDES,
             ),
             LearningClaim(
                 "8b",
                 "One start of keys and forget gate serves all three tasks (ours).",
                 "one of the four costs at most 1.25 times the best on each task, with 1 and with 4 copies, over the "
                 "whole run",
-                ONE_START_SERVES,
+                criteria.ONE_START_SERVES,
             ),
         ),
     ),

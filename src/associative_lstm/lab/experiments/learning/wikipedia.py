@@ -9,6 +9,7 @@ import dataclasses
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ NETWORKS = (
     *(
         Network(
             f"associative-lstm-3x256-{copies}",
-            f"Associative LSTM, 3 x 256, {counted(copies, 'copy', 'copies')}",
+            f"Associative LSTM, 3 x 256, {counted(copies, 'copy')}",
             PRESETS[f"wikipedia-associative-lstm-{copies}"],
         )
         for copies in (1, 4)
@@ -60,15 +61,6 @@ NETWORKS = (
 
 PROMPT = "'''"
 """What the samples go on from: it opens bold type, and with it most articles."""
-
-PUBLISHED = (
-    ("LSTM, 7 layers of 700", "Graves 2013, arXiv:1308.0850", 1.67),
-    ("Recurrent highway network, 46 million parameters", "Zilly et al. 2016, arXiv:1607.03474", 1.27),
-    ("Multiplicative LSTM, 46 million parameters", "Krause et al. 2016, arXiv:1609.07959", 1.24),
-    ("LSTM, 3 layers, regularised, 47 million parameters", "Merity et al. 2018, arXiv:1803.08240", 1.23),
-    ("Transformer-XL, 24 layers, 277 million parameters", "Dai et al. 2019, arXiv:1901.02860", 0.99),
-)
-"""What others report for enwik8, bits per character. Quoted from the papers named, not measured."""
 
 _SMOKE_TEXT = "".join(
     f"<page>\n  <title>Page {k}</title>\n  <text>The number {k} follows {k - 1}.</text>\n</page>\n"
@@ -245,53 +237,26 @@ class WikipediaFigure(LearningFigure):
             notes.append(f"Not judged, because not whole: {'; '.join(awaited)}.")
         if absent := [p.label for p in passes if not p.found.sweep]:
             notes.append(f"Not yet run: {'; '.join(absent)}.")
-        others = markdown_table(
-            ["network", "from", "bits per character"], [[n, f, f"{c:.2f}"] for n, f, c in PUBLISHED]
-        )
         curve = passes[0].found.curve
-        *some, last = [f"{length:,}" for length in _contest_lengths(curve)]
-        lengths, first = f"{', '.join(some)} and {last}", f"{test_every(self.whole):,}"
-        every = curve.config(RATES[0], 0, self.whole).log_every
-        return f"""# {self.title}
-
-Bits per character on the whole test text, the last 4 % of the file, every character predicted once with the state
-carried through. Three layers of 256, minibatches of 10, windows of 100, Adam, no dropout, gradients not clipped, one
-pass ({self.whole:,} minibatches), so that every character of the training text is seen once. One seed.
-
-For every network alike, the learning rates {", ".join(f"{rate:g}" for rate in RATES)} are compared after {some[0]}
-minibatches: if the first or the last of them is best, the next one beyond is tried too; rates within
-{100 * (CLOSE - 1):.0f} % of the best are trained twice as long and compared again, and once more, up to
-{last} minibatches. A pass is made with the best and one with the second best; the network is judged
-by the one that ends lower on the test text.
-
-{table}
-
-{" ".join(notes)}
-
-The cost of training lies below that of the test text, though in the first pass neither has been read before: the ten
-lanes read on in their articles, and the weights follow them.
-
-## The learning rates
-
-Cost of training over the last fifth of {lengths} minibatches, by which the two rates are chosen (in bold);
-cost on the test text after {first} minibatches and after the pass; and the largest mean norm of the
-gradient over {every:,} minibatches, wherever in the run it was.
-
-{rates_table(passes)}
-
-## What others reach on enwik8
-
-Quoted from the papers named, not measured here. Graves splits the file as it is split here; most of the others train
-on the first 90 million characters and test on the last 5.
-
-{others}
-
-The networks of figure 10 are not meant to compete with these. The paper keeps them small to compare two architectures
-in reasonable time: less than two million parameters, where the others have from more than 20 million to 277 million.
-They see the text once, the others several times, most of them with some regularisation. What the figure can show is
-the difference between its curves. Networks with several heads were left out, to have time for whole passes. The texts
-beside this page go on from `{PROMPT}`, drawn at temperature 1 with seed 0.
-"""
+        *some, longest = [f"{length:,}" for length in _contest_lengths(curve)]
+        text = (files("associative_lstm.lab.experiments.learning") / "wikipedia.md").read_text(
+            encoding="utf-8"
+        )
+        return text.format(
+            title=self.title,
+            whole=self.whole,
+            rates=", ".join(f"{rate:g}" for rate in RATES),
+            sweep=some[0],
+            close=100 * (CLOSE - 1),
+            longest=longest,
+            table=table,
+            notes=" ".join(notes),
+            lengths=f"{', '.join(some)} and {longest}",
+            first_test=test_every(self.whole),
+            every=curve.config(RATES[0], 0, self.whole).log_every,
+            costs=rates_table(passes),
+            prompt=PROMPT,
+        )
 
 
 def figure_10(
@@ -333,7 +298,7 @@ def figure_10(
     claims = [
         ComparableClaim(
             key,
-            f"The Associative LSTM with {counted(ours.network.values['copies'], 'copy', 'copies')} performs "
+            f"The Associative LSTM with {counted(ours.network.values['copies'], 'copy')} performs "
             "comparably to the LSTM on Wikipedia.",
             f"after one pass its cost on the test text is at most {COMPARABLE} bits per character above the LSTM's, "
             "each at the better of the passes made with its two best rates",

@@ -66,12 +66,11 @@ def run(
         {"image": name, **{f"mse_{copies}_copies": errors[copies][k].item() for copies in COPIES}}
         for k, name in enumerate(photographs.names)
     ]
-    about = {"source": photographs.source, "licences": photographs.licences, "size": SIZE, "seed": seed}
     return Outcome(
         [
             save_figure(draw(photographs, retrieved, errors), out / "fig1.png", colours=256),
             save_table(out / "fig1.csv", table),
-            write_claims(out / "claims.json", [claim], **about),
+            write_claims(out / "claims.json", [claim], **photographs.about(seed)),
         ],
         [claim],
     )
@@ -104,7 +103,7 @@ def draw(photographs: Photographs, retrieved: dict[int, Tensor], errors: dict[in
 
 
 def _copies(n: int) -> str:
-    return counted(n, "copy", "copies")
+    return counted(n, "copy")
 
 
 FIG1 = Measurement(

@@ -27,6 +27,10 @@ class Photographs(NamedTuple):
     source: str
     licences: dict[str, str]
 
+    def about(self, seed: int) -> dict[str, object]:
+        """What a reader of a result needs to know of them."""
+        return {"source": self.source, "licences": self.licences, "size": SIZE, "seed": seed}
+
 
 class Photo(NamedTuple):
     """A freely licensed photograph inside scikit-image, and the side of the squares to cut from it."""

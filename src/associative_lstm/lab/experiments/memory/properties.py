@@ -60,8 +60,7 @@ def run(
         written.append(save_table(out / f"{name}.csv", measured.rows))
         written.append(save_figure(draw(measured, photographs.pixels), out / f"{name}.png", colours=256))
         advance()
-    about = {"source": photographs.source, "licences": photographs.licences, "size": x.shape[1], "seed": seed}
-    written.append(write_claims(out / "claims.json", claims, **about))
+    written.append(write_claims(out / "claims.json", claims, **photographs.about(seed)))
     return Outcome(written, claims)
 
 

@@ -163,7 +163,7 @@ def draw_bindings(measured: Measured, originals: Tensor) -> Figure:
 def _lines(axes: Axes, rows: Rows, x: str, copies: int) -> None:
     at, colour = [row[x] for row in rows], COLOUR[copies]
     axes.plot(at, [row["expected"] for row in rows], color=colour, linewidth=1.3)
-    measured, label = [row["mse"] for row in rows], counted(copies, "copy", "copies")
+    measured, label = [row["mse"] for row in rows], counted(copies, "copy")
     axes.plot(at, measured, MARKER[copies], color=colour, markersize=5.5, label=label)
 
 
