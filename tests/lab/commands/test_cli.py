@@ -26,6 +26,7 @@ COMMANDS = [
     "resume",
     "eval",
     "sample",
+    "inside",
     "compare",
     "show",
     "info",
