@@ -69,6 +69,7 @@ def _app() -> "typer.Typer":
         bench,
         capacity,
         demo,
+        inside,
         inspect,
         report,
         reproduce,
@@ -96,6 +97,7 @@ def _app() -> "typer.Typer":
     app.command()(train.resume)
     app.command("eval")(runs.evaluate)
     app.command()(sample.sample)
+    app.command()(inside.inside)
     app.command()(runs.compare)
     app.command()(inspect.show)
     app.command()(inspect.info)

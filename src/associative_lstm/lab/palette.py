@@ -3,3 +3,9 @@
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 CYCLE = [BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK]
+NAMED = {
+    name.lower(): value
+    for name, value in list(globals().items())
+    if name.isupper() and isinstance(value, str)
+}
+"""The colours by name, as the pages' styles know them."""

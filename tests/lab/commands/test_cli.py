@@ -32,6 +32,7 @@ COMMANDS = [
     "resume",
     "eval",
     "sample",
+    "inside",
     "compare",
     "show",
     "info",

@@ -21,9 +21,7 @@ from associative_lstm.lab.tasks import TASKS
 POINTS = 200
 """Points of a line at most; a longer log is averaged over as many lines as it takes."""
 
-PALETTE: Mapping[str, str] = {
-    name.lower(): value for name, value in vars(palette).items() if name.isupper() and isinstance(value, str)
-}
+PALETTE: Mapping[str, str] = palette.NAMED
 """The colours by name: the page's style may show black as white."""
 
 _NAMES = {value: name for name, value in PALETTE.items()}
