@@ -37,7 +37,8 @@ each_backend = pytest.mark.parametrize("backend", ["reference", "fused"])
         ({"forget_bias": [1.0]}, TypeError, "forget_bias: expected a number, got list"),
         ({"start": "slow"}, ValueError, "start: expected one of 'paper', 'fast', got 'slow'"),
         ({"start": None}, ValueError, "start: expected one of 'paper', 'fast', got None"),
-         {"update_init": "ones"},
+        (
+            {"update_init": "ones"},
             ValueError,
             "update_init: expected a number or 'glorot' or 'pass', got 'ones'",
         ),
