@@ -27,12 +27,8 @@ from associative_lstm.lab.experiments.learning.figures import FIGURES
 from associative_lstm.lab.experiments.learning.runs import (
     Logs,
     Run,
-    beyond_jobs,
-    contest_jobs,
     make_runs,
     read_curve,
-    seed_jobs,
-    sweep_jobs,
 )
 from associative_lstm.lab.run.config import task_of
 from associative_lstm.lab.run.model import build_model, count_parameters
@@ -111,8 +107,8 @@ def test_the_best_rate_has_the_lowest_cost_at_the_end_of_the_sweep(tmp_path):
     assert found.rate == 3e-3
     assert found.sweep_cost(1e-2) == np.inf
     assert not found.finished
-    assert [job.config.learning_rate for job in seed_jobs(tmp_path, planned)] == [3e-3] * 3
-    assert [job.config.steps for job in seed_jobs(tmp_path, planned)] == [planned.steps] * 3
+    assert [job.config.learning_rate for job in found.needed] == [3e-3] * 3
+    assert [job.config.steps for job in found.needed] == [planned.steps] * 3
 
 
 def test_where_the_last_rate_is_best_the_next_one_is_tried(tmp_path):
@@ -120,7 +116,7 @@ def test_where_the_last_rate_is_best_the_next_one_is_tried(tmp_path):
     for rate in RATES:
         write_run(planned, tmp_path, rate, 0, lambda s, rate=rate: 0.01 / rate, planned.sweep_steps)
     assert read_curve(tmp_path, planned).rate is None
-    (job,) = beyond_jobs(tmp_path, planned)
+    *_, job = read_curve(tmp_path, planned).needed
     assert job.config.learning_rate == 3e-2
     write_run(planned, tmp_path, 3e-2, 0, lambda s: 2.0, planned.sweep_steps)
     assert read_curve(tmp_path, planned).rate == 1e-2
@@ -139,15 +135,15 @@ def test_rates_too_close_to_call_are_trained_longer_until_one_is_best(tmp_path):
         write_run(planned, tmp_path, rate, 0, lambda s, cost=cost: cost, planned.sweep_steps)
     for steps in (10_000, 20_000):
         assert read_curve(tmp_path, planned).rate is None
-        assert seed_jobs(tmp_path, planned) == []
-        jobs = contest_jobs(tmp_path, planned)
+        jobs = read_curve(tmp_path, planned).needed
         assert {job.config.learning_rate for job in jobs} == {3e-3, 1e-3, 1e-2}
         assert {job.config.steps for job in jobs} == {steps}
         for rate in (3e-3, 1e-3, 1e-2):
             falls = rate == 1e-3 and steps == 20_000
             lengthen(planned, tmp_path, rate, lambda s, falls=falls: 0.5 if falls else 2.0, steps)
-    assert read_curve(tmp_path, planned).rate == 1e-3
-    assert contest_jobs(tmp_path, planned) == []
+    found = read_curve(tmp_path, planned)
+    assert found.rate == 1e-3
+    assert [(job.config.learning_rate, job.config.steps) for job in found.needed] == [(1e-3, planned.steps)]
 
 
 def test_a_rate_that_diverges_in_the_contest_has_lost(tmp_path):
@@ -168,14 +164,14 @@ def test_no_best_rate_before_the_sweep_is_whole(tmp_path):
         write_run(planned, tmp_path, rate, 0, lambda s: 1.0, planned.sweep_steps)
     write_run(planned, tmp_path, RATES[3], 0, lambda s: 0.1, planned.sweep_steps - 100)
     assert read_curve(tmp_path, planned).rate is None
-    assert len(sweep_jobs(tmp_path, planned)) == 4
+    assert len(read_curve(tmp_path, planned).needed) == 4
 
 
 def test_a_network_that_always_diverges_has_no_curve_and_stops_nothing(tmp_path):
     planned = curve("xml", "lstm-128")
     for rate in RATES:
         write_run(planned, tmp_path, rate, 0, lambda s: 1.0, planned.sweep_steps, diverged=True)
-    assert seed_jobs(tmp_path, planned) == []
+    assert read_curve(tmp_path, planned).needed == []
     assert make_runs(tmp_path, [planned], local(1)) == []
 
 

@@ -1,7 +1,7 @@
 """`alstm bench`: speed, side by side."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,27 +39,25 @@ def bench(
     if unknown:
         raise ValueError(f"--part: expected one of {', '.join(PARTS)}, got {unknown[0]!r}")
     counts = threads or [1, 2]
-    itself = [speed.TABLES[0], speed.TABLES[2], *speed.SETTINGS]
 
-    def timed(groups: Iterable[Any]) -> list[tuple[str, Any]]:
-        return [
-            ("groups", lambda g=g, n=n: [speed.measure(g, n, seconds, seed)]) for n in counts for g in groups
-        ]
+    def each(kind: str, measure: Callable[..., Any], groups: Iterable[Any]) -> list[tuple[str, Any]]:
+        return [(kind, lambda g=g, n=n: measure(g, n, seconds, seed)) for n in counts for g in groups]
 
-    jobs: dict[str, list[tuple[str, Any]]] = {
-        "tables": timed(speed.TABLES),
-        "settings": timed(speed.SETTINGS),
-        "itself": [
-            ("itself", lambda g=g, n=n: list(speed.against_itself(g, n, seconds, seed)))
-            for n in counts
-            for g in itself
+    def group(*arguments: Any) -> list[Any]:
+        return [speed.measure(*arguments)]
+
+    jobs: dict[str, Callable[[], list[tuple[str, Any]]]] = {
+        "tables": lambda: each("groups", group, speed.TABLES),
+        "settings": lambda: each("groups", group, speed.SETTINGS),
+        "itself": lambda: each("itself", speed.against_itself, [*speed.TABLES[::2], *speed.SETTINGS]),
+        "growth": lambda: [
+            ("growth", lambda q=q: [growth.growth(q, counts[0], seconds)]) for q in growth.RANGES
         ],
-        "growth": [("growth", lambda q=q: [growth.growth(q, counts[0], seconds)]) for q in growth.RANGES],
-        "memory": [("memory", memory.peaks)],
-        "tasks": [("tasks", lambda: growth.batch_generation(counts[0], seconds / 4))],
-        "start": [("start", start.first_and_second), ("help", start.time_of_help)],
+        "memory": lambda: [("memory", memory.peaks)],
+        "tasks": lambda: [("tasks", lambda: growth.batch_generation(counts[0], seconds / 4))],
+        "start": lambda: [("start", start.first_and_second), ("help", start.time_of_help)],
     }
-    wanted = [job for name in PARTS if name in chosen for job in jobs[name]]
+    wanted = [job for name in PARTS if name in chosen for job in jobs[name]()]
     out.mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {"versions": versions()}
     with progress_bar("bench", len(wanted)) as advance:

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -85,13 +85,15 @@ def read_run(folder: Path) -> Run:
 class CurveRuns:
     """A curve with its runs: those of the sweep by rate, and those of every seed with the best rate.
 
-    ``runner_up`` is the second best of the rates that were compared last.
+    ``needed`` is what is to be made next, if it is not there: the sweep, then longer runs of the rates that are too
+    close to call, then the seeds. ``runner_up`` is the second best of the rates that were compared last.
     """
 
     curve: Curve
     sweep: dict[float, Run]
     rate: float | None
     runs: list[Run]
+    needed: list[Job] = field(default_factory=list)
     runner_up: float | None = None
 
     @property
@@ -119,19 +121,32 @@ Read = Callable[[Path], Run]
 
 
 def read_curve(runs: Path, curve: Curve, read: Read = read_run) -> CurveRuns:
-    """What there is of a curve under the folder ``runs``; nothing need be finished."""
-    jobs = [*sweep_jobs(runs, curve), *beyond_jobs(runs, curve, read)]
-    sweep = {job.config.learning_rate: read(job.folder) for job in jobs if is_run(job.folder)}
-    found = CurveRuns(curve, sweep, None, [])
-    if not all(is_finished(job) for job in jobs):
+    """What there is of a curve under the folder ``runs``, and what it needs next; nothing need be finished."""
+    first, *others = curve.seeds
+
+    def job(rate: float, steps: int, seed: int = first) -> Job:
+        return Job(curve.config(rate, seed, steps), curve.folder(runs, rate, seed))
+
+    jobs = [job(rate, curve.sweep_steps) for rate in curve.rates]
+    if all(map(is_finished, jobs)):  # where the first or the last rate is best, the next one beyond too
+        costs = {each.config.learning_rate: _sweep_cost(read(each.folder), curve) for each in jobs}
+        best = min(costs, key=costs.__getitem__)
+        if best in BEYOND and np.isfinite(costs[best]):
+            jobs.append(job(BEYOND[best], curve.sweep_steps))
+    sweep = {each.config.learning_rate: read(each.folder) for each in jobs if is_run(each.folder)}
+    found = CurveRuns(curve, sweep, None, [], jobs)
+    if not all(map(is_finished, jobs)):
         return found
-    rates, _, settled = _contest(found)
+    rates, until, settled = _contest(found)
     if not settled or not rates:
-        return found
+        return replace(found, needed=[job(rate, until) for rate in rates])
     best, second, *_ = *rates, None
-    folders = [curve.folder(runs, best, seed) for seed in curve.seeds[1:]]
-    its = [sweep[best], *(read(f) for f in folders if is_run(f))]
-    return CurveRuns(curve, sweep, best, its, second)
+    seeds = [job(best, curve.steps, seed) for seed in others]
+    needed = [job(best, curve.steps), *seeds]
+    if curve.with_runner_up and second is not None:
+        needed.append(job(second, curve.steps))
+    its = [sweep[best], *(read(each.folder) for each in seeds if is_run(each.folder))]
+    return CurveRuns(curve, sweep, best, its, needed, second)
 
 
 class Logs:
@@ -158,26 +173,6 @@ class Logs:
         return folder.relative_to(self.folder).as_posix()
 
 
-def sweep_jobs(runs: Path, curve: Curve) -> list[Job]:
-    """The first seed with every rate."""
-    return [_sweep_job(runs, curve, rate) for rate in curve.rates]
-
-
-def _sweep_job(runs: Path, curve: Curve, rate: float) -> Job:
-    seed = curve.seeds[0]
-    return Job(curve.config(rate, seed, curve.sweep_steps), curve.folder(runs, rate, seed))
-
-
-def beyond_jobs(runs: Path, curve: Curve, read: Read = read_run) -> list[Job]:
-    """The first seed with the rate beyond the sweep, if a finished sweep has its best rate at that end."""
-    jobs = sweep_jobs(runs, curve)
-    if not all(is_finished(job) for job in jobs):
-        return []
-    costs = {job.config.learning_rate: _sweep_cost(read(job.folder), curve) for job in jobs}
-    best = min(costs, key=costs.__getitem__)
-    return [_sweep_job(runs, curve, BEYOND[best])] if best in BEYOND and np.isfinite(costs[best]) else []
-
-
 def _sweep_cost(run: Run, curve: Curve) -> float:
     return run.last(SHARE, until=curve.sweep_steps)
 
@@ -202,45 +197,21 @@ def _contest(c: CurveRuns) -> tuple[list[float], int, bool]:
     return rates, until, True
 
 
-def contest_jobs(runs: Path, curve: Curve) -> list[Job]:
-    """The first seed with every rate that is still too close to the best, for longer."""
-    found = read_curve(runs, curve)
-    swept = all(is_finished(job) for job in (*sweep_jobs(runs, curve), *beyond_jobs(runs, curve)))
-    if found.rate is not None or not swept:
-        return []
-    rates, until, _ = _contest(found)
-    seed = curve.seeds[0]
-    return [Job(curve.config(rate, seed, until), curve.folder(runs, rate, seed)) for rate in rates]
-
-
-def seed_jobs(runs: Path, curve: Curve) -> list[Job]:
-    """Every seed with the best rate, which a finished sweep has told; none if every rate has diverged."""
-    found = read_curve(runs, curve)
-    wanted = [(found.rate, seed) for seed in curve.seeds]
-    if curve.with_runner_up:
-        wanted.append((found.runner_up, curve.seeds[0]))
-    return [
-        Job(curve.config(rate, seed, curve.steps), curve.folder(runs, rate, seed))
-        for rate, seed in wanted
-        if rate is not None
-    ]
-
-
 def make_runs(
     runs: Path, curves: Iterable[Curve], execute: Execute, show: Show | None = None
 ) -> Sequence[str]:
     """Make what is missing of the curves: sweeps, rates beyond, contests, seeds. Why any could not be made."""
     unique = list(dict.fromkeys(curves))
     failed: list[str] = []
-    before: list[Job] = []
-    contests = max((curve.doublings for curve in unique), default=0)
-    waves = sweep_jobs, beyond_jobs, *(contest_jobs,) * contests, seed_jobs
-    for wave in waves:  # each decided by the runs of the one before
-        jobs = [job for curve in unique for job in wave(runs, curve)]
-        later = [] if wave is seed_jobs else [config for curve in unique for config in _seeds_to_come(curve)]
-        failed += run_grid(jobs, execute, show, before, later)
-        before += jobs
-    return failed
+    asked: list[Job] = []
+    while True:  # each time, what is needed is decided by the runs of the time before
+        found = [read_curve(runs, curve) for curve in unique]
+        jobs = [job for c in found for job in c.needed if job not in asked]
+        if not jobs:
+            return failed
+        later = [config for c in found if c.rate is None for config in _seeds_to_come(c.curve)]
+        failed += run_grid(jobs, execute, show, asked, later)
+        asked += jobs
 
 
 def _seeds_to_come(curve: Curve) -> list[Config]:
