@@ -15,6 +15,9 @@ from made_networks import lstm, reader
 NEAR = 1e-5
 """What the page may differ by. Both compute in double precision, so most of it is room."""
 
+WHOLE = 'canvas[aria-busy="false"]'
+"""The map, when all of it has been computed."""
+
 KINDS = {
     "copies": {"copies": 4},
     "heads": {"copies": 2, "heads": 3},
@@ -267,7 +270,7 @@ def test_the_parts_of_an_alternative(load, page):
 def test_every_map_and_head(load, page):
     network = reader(task="assignment", heads=3, copies=2)
     tab = load(page(network))
-    tab.wait_for_function("page.views[0].map.whole")
+    tab.wait_for_selector(WHOLE)
     model, text = in_double(network.trained), "s(ml,a),s(qc,n),q(ml)a."
     x = torch.tensor(encode(network.trained.task, text))
     said = run(model, x.tolist()).argmax(-1)
@@ -289,21 +292,21 @@ def test_every_map_and_head(load, page):
     pictures = set()
     for kind, rows in expected.items():
         tab.click(f'[data-choice="show:{kind}"]')
-        tab.wait_for_function("page.views[0].map.whole")
+        tab.wait_for_selector(WHOLE)
         for t, row in enumerate(tab.evaluate(shown)):
             near(row, rows[t, : t + 1])
         pictures.add(tab.evaluate("document.querySelector('canvas').toDataURL()"))
     assert len(pictures) == 4
     tab.click('[data-choice="show:answer"]')
     tab.click('[data-choice="reading head:1"]')
-    tab.wait_for_function("page.views[0].map.whole")
+    tab.wait_for_selector(WHOLE)
     for t, row in enumerate(tab.evaluate(shown)):
         near(row, bits[t, 1, : t + 1])
 
 
 def test_a_point_of_the_map_says_its_number(load, page):
     tab = load(page())
-    tab.wait_for_function("page.views[0].map.whole")
+    tab.wait_for_selector(WHOLE)
     left, top, side = tab.evaluate("(({left, top, side}) => [left, top, side])(page.views[0].map.geometry())")
     where = {"x": left + 7.5 * side, "y": top + 12.5 * side}
     tab.hover("canvas", position=where)
@@ -385,7 +388,7 @@ def test_a_script_that_got_in_would_not_run(browser, page):
 def test_nothing_is_cut_off(load, page, width, scheme):
     networks = reader(task="assignment", heads=3), lstm("assignment")
     tab = load(page(*networks, text="s(ml,a),s(qc,n),q(ml)a." * 5), width=width, color_scheme=scheme)
-    tab.wait_for_function("page.views[0].map.whole")
+    tab.wait_for_selector(WHOLE)
     assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert tab.evaluate(
         "[...document.querySelectorAll('button')].every((b) => b.scrollWidth <= b.clientWidth + 1)"

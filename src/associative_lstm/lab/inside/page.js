@@ -433,6 +433,7 @@ class RecallMap {
     }
     this.words.textContent = map.words;
     this.canvas.setAttribute("aria-label", `${map.name}: ${map.words}`);
+    this.canvas.setAttribute("aria-busy", String(!this.whole));
     this.draw();
     clearTimeout(this.waiting);
     if (rows.length < page.symbols.length) this.waiting = setTimeout(() => this.show(), 0);
