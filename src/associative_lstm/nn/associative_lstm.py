@@ -63,12 +63,13 @@ class AssociativeLSTM(AssociativeBase):
             an LSTM that reads what it has just written.
         forget_bias: where the biases of the forget gate start: a number; ``"chrono"``, the logarithms of times drawn
             uniformly from 1 to ``horizon`` steps, those of the input gates their negatives; ``"mixed"`` (fast), such
-            logarithms for half of the units and 1 for the others, zero for the input gates.
-        update_init: ``"glorot"``, or the modulus a (fast: 0.99) of random codes: every column of W_xu has numbers of
-            modulus a and random phases, so that a one-hot x is written as a code of its symbol. Dense inputs add up
-            such codes and are cut by the bound. In layers above the first, a is divided by the length of what they
-            read, :math:`\sqrt{width / 8}` for reads of modulus 1 through half-open gates: u has modulus a again, and
-            neither signal nor gradient fades with depth.
+            logarithms for half of the units of the first layer and 1 for the others, zero for layers above it and
+            for input gates.
+        update_init: ``"glorot"``; the modulus a (fast: 0.99) of random codes: every column of W_xu has numbers of
+            modulus a and random phases, so that a one-hot x is written as a code of its symbol (dense inputs add up
+            such codes and are cut by the bound); or ``"pass"``, which passes on what another layer gives: W_xu is
+            the identity times 4, because two gates start half open. With codes, so start all layers above the
+            first: signal and gradient do not fade with depth, and four layers learn about as soon as one.
         horizon: the longest time of these forget gates, in steps: about as long as what is to be remembered.
         permutation: ``"random"`` (the paper's), or ``"shift"``: cyclic shifts by distinct offsets, drawn at random.
             No unit then meets the same element of a key in two copies, so that copies average noise best.

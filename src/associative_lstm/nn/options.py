@@ -9,6 +9,7 @@ from associative_lstm.nn.checks import check_choice, check_number_or, check_posi
 
 KEY_INITS = ("glorot", "conjugate")
 FORGET_BIASES = ("mixed", "chrono")
+UPDATE_INITS = ("glorot", "pass")
 
 UPDATE_MODULUS = 0.99
 """Of the fast start's codes of x: 1, but for the edge of the bound, where gradients jump and roundings decide."""
@@ -54,7 +55,12 @@ class Options:
                 object.__setattr__(self, name, choice)
         check_choice("key_init", self.key_init, KEY_INITS)
         check_number_or(FORGET_BIASES, "forget_bias", self.forget_bias)
-        check_number_or(("glorot",), "update_init", self.update_init)
+        check_number_or(UPDATE_INITS, "update_init", self.update_init)
+        if self.update_init == "pass" and self.input_size % (self.num_heads * self.hidden_size):
+            raise ValueError(
+                f"update_init: 'pass' expects an input_size that is a multiple of num_heads * hidden_size="
+                f"{self.num_heads * self.hidden_size}, the output of another layer, got {self.input_size}"
+            )
         if isinstance(self.update_init, int | float) and self.update_init <= 0:
             raise ValueError(f"update_init: expected a modulus above 0, got {self.update_init}")
 

@@ -20,29 +20,38 @@ def draw(options: Options, weight_ih: Tensor, weight_hh: Tensor, bias: Tensor | 
                     nn.init.xavier_uniform_(weight[part])
     if bias is not None:
         bias.zero_()
-        _draw_forget_bias(options, bias, rows)
+        _draw_forget_bias(options, bias, rows, first)
         if options.key_init == "conjugate":
             key = F.random_key(size, heads, dtype=bias.dtype, device=bias.device)
             bias[rows.input_key] = key.flatten()
             bias[rows.output_key] = F.conjugate(key).flatten()
-    if isinstance(options.update_init, int | float):
-        inputs = weight_ih.shape[1]
-        codes = F.random_key(size, inputs, heads, dtype=weight_ih.dtype, device=weight_ih.device)
-        # Another layer's output, half a read of modulus 1 in width / 2 complex numbers, has length sqrt(width / 8).
-        length = 1.0 if first else (inputs / 8) ** 0.5
-        weight_ih[rows.update] = options.update_init / length * codes.flatten(1).T
+    _draw_update(options, weight_ih[rows.update], first)
 
 
-def _draw_forget_bias(options: Options, bias: Tensor, rows: Rows) -> None:
+def _draw_update(options: Options, weight: Tensor, first: bool) -> None:
+    rows, inputs = weight.shape
+    if options.update_init == "pass" or (not first and options.update_init != "glorot"):
+        directions = inputs // rows
+        # Gates start half open: what is written and read again has a quarter of its size.
+        weight.copy_(4 / directions * torch.eye(rows).repeat(1, directions))
+    elif isinstance(options.update_init, int | float):
+        codes = F.random_key(
+            options.hidden_size, inputs, options.num_heads, dtype=weight.dtype, device=weight.device
+        )
+        weight.copy_(options.update_init * codes.flatten(1).T)
+
+
+def _draw_forget_bias(options: Options, bias: Tensor, rows: Rows, first: bool) -> None:
     forget = bias[rows.forget]
     if isinstance(options.forget_bias, int | float):
         forget.fill_(options.forget_bias)
-        return
-    draw_log_times(forget, options.horizon)
-    if options.forget_bias == "mixed":
-        forget[: len(forget) // 2] = 1.0
-    else:
+    elif options.forget_bias == "chrono":
+        draw_log_times(forget, options.horizon)
         bias[rows.input] = -forget.repeat(options.num_heads)
+    elif first:
+        half = len(forget) // 2
+        forget[:half] = 1.0
+        draw_log_times(forget[half:], options.horizon)
 
 
 def draw_log_times(bias: Tensor, horizon: int) -> None:
