@@ -84,7 +84,7 @@ def associative_lstm_step(parameters, x, h, c, permutations, num_heads, recurren
         û^k   = W_xu x_t + W_hu h_{t-1} + b_u                      (W_hu = 0 without the recurrent update)
         g_f   = σ(ĝ_f),   g_i^k = σ(ĝ_i^k),   g_o^k = σ(ĝ_o^k)     (real, the same for both parts)
         u^k   = bound(û^k),   r_i^k = bound(r̂_i^k),   r_o^k = bound(r̂_o^k)
-        c_s,t = g_f ⊙ c_s,t-1 + Σ_k (P_s r_i^k) ⊛ (g_i^k ⊙ u^k)    for every copy s
+        c_s,t = g_f ⊙ exp(i P_s θ) ⊛ c_s,t-1 + Σ_k (P_s r_i^k) ⊛ (g_i^k ⊙ u^k)    for every copy s
         h_t^k = g_o^k ⊙ bound(1/N_copies Σ_s (P_s r_o^k) ⊛ c_s,t)
         h_t   = [h_t^1, ..., h_t^N_heads]
 
@@ -92,7 +92,7 @@ def associative_lstm_step(parameters, x, h, c, permutations, num_heads, recurren
     N_heads N_h) holds W_hh over W_hu (W_hh alone without the recurrent update), ``bias`` (rows,) holds b_h
     over b_u and may be None or missing. Rows: forget gate (N_h/2), input gates (N_heads x N_h/2), output
     gates (N_heads x N_h/2), input keys, output keys, updates (N_heads x N_h each, real half and imaginary
-    half per head).
+    half per head). ``angles`` (N_h/2,) is θ: not the paper's, and 0 if None or missing.
 
     ``x``: real (input,); ``h``: real (N_heads N_h,), real half and imaginary half per head; ``c``: complex
     (copies, N_h/2); ``permutations``: int (copies, N_h/2); ``activation``: "bound", or "tanh" for the tanh
@@ -108,6 +108,9 @@ def associative_lstm_step(parameters, x, h, c, permutations, num_heads, recurren
     weight_hh = np.asarray(parameters["weight_hh"], dtype=np.float64)
     bias = parameters.get("bias")
     bias = np.zeros(num_rows_h + num_rows_u) if bias is None else np.asarray(bias, dtype=np.float64)
+
+    angles = parameters.get("angles")
+    angles = np.zeros(half) if angles is None else np.asarray(angles, dtype=np.float64)
 
     W_xh, W_xu = weight_ih[:num_rows_h], weight_ih[num_rows_h:]
     b_h, b_u = bias[:num_rows_h], bias[num_rows_h:]
@@ -140,7 +143,7 @@ def associative_lstm_step(parameters, x, h, c, permutations, num_heads, recurren
 
     c_t = np.zeros((num_copies, half), dtype=np.complex128)
     for s in range(num_copies):
-        c_t[s] = g_f * c[s]
+        c_t[s] = g_f * np.exp(1j * permute(permutations[s], angles)) * c[s]
         for k in range(num_heads):
             c_t[s] += permute(permutations[s], r_i[k]) * (g_i[k] * u[k])
 
@@ -196,6 +199,7 @@ def associative_lstm(
                 "weight_ih": state_dict[f"weight_ih_{name}"],
                 "weight_hh": state_dict[f"weight_hh_{name}"],
                 "bias": state_dict.get(f"bias_{name}"),
+                "angles": state_dict.get(f"angles_{name}"),
             }
             permutations = np.asarray(state_dict[f"permutations_{name}"])
             num_copies = len(permutations)

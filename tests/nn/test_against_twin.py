@@ -102,18 +102,27 @@ def test_packed_sequence(backend):
     agree(layer, x, (h_0, c_0), torch.tensor([3, 7, 5]))
 
 
+@pytest.mark.parametrize("rotation", [0.5, 1.0])
+@pytest.mark.parametrize("permutation", ["random", "shift"])
+def test_a_memory_that_turns(rotation, permutation):
+    options = {"num_heads": 2, "num_copies": 3, "num_layers": 2, "bidirectional": True}
+    layer, h_0, c_0, x = layer_and_state("auto", rotation=rotation, permutation=permutation, **options)
+    agree(layer, x, (h_0, c_0))
+    agree(layer, x, (h_0, c_0), torch.tensor([3, 7, 5]))
+
+
+@pytest.mark.parametrize("rotation", [0.0, 0.5])
 @pytest.mark.parametrize("recurrent_update", [True, False])
-def test_cell(recurrent_update):
+def test_cell(recurrent_update, rotation):
     torch.manual_seed(0)
-    cell = AssociativeLSTMCell(
-        INPUT, N, num_copies=4, num_heads=2, recurrent_update=recurrent_update, dtype=torch.float64
-    )
+    options = {"recurrent_update": recurrent_update, "rotation": rotation, "dtype": torch.float64}
+    cell = AssociativeLSTMCell(INPUT, N, num_copies=4, num_heads=2, **options)
     for parameter in cell.parameters():
         torch.nn.init.normal_(parameter)
     x = torch.randn(B, INPUT, dtype=torch.float64)
     h_0, c_0 = torch.randn(B, 2 * N, dtype=torch.float64), torch.randn(B, 4, N, dtype=torch.float64)
     ours, limit = cell(x, (h_0, c_0)), allowed(lambda cell, *args: cell(*args), cell, x, (h_0, c_0))
-    parameters = {name: value.detach().numpy() for name, value in cell.named_parameters()}
+    parameters = {name: value.detach().numpy() for name, value in cell.state_dict().items()}
     for b in range(B):
         state = h_0[b].numpy(), twin.to_complex(c_0[b].numpy())
         theirs_h, theirs_c = twin.associative_lstm_step(

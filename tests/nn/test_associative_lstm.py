@@ -54,6 +54,7 @@ def test_signature():
         "update_init": None,
         "horizon": 120,
         "permutation": "random",
+        "rotation": 0.0,
         "backend": "auto",
         "device": None,
         "dtype": None,

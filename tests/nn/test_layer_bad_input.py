@@ -50,6 +50,8 @@ each_backend = pytest.mark.parametrize("backend", ["reference", "fused"])
         ({"update_init": 0}, ValueError, "update_init: expected a modulus above 0, got 0"),
         ({"update_init": True}, TypeError, "update_init: expected a number, got bool"),
         ({"permutation": "none"}, ValueError, "permutation: expected one of 'random', 'shift', got 'none'"),
+        ({"rotation": -0.1}, ValueError, "rotation: expected a number between 0 and 1, got -0.1"),
+        ({"rotation": "half"}, TypeError, "rotation: expected a number, got str"),
         ({"horizon": 0}, ValueError, "horizon: expected at least 1, got 0"),
         ({"horizon": 1.5}, TypeError, "horizon: expected an int, got float"),
         ({"bias": False, "forget_bias": "mixed"}, ValueError, "bias: .*forget_bias.* expected bias=True"),
@@ -69,8 +71,8 @@ def test_options_of_both(kind, options, error, words):
     [
         ({"num_layers": 0}, ValueError, "num_layers: expected at least 1, got 0"),
         ({"num_layers": 1.5}, TypeError, "num_layers: expected an int, got float"),
-        ({"dropout": 1.5}, ValueError, "dropout: expected a probability between 0 and 1, got 1.5"),
-        ({"dropout": -0.1}, ValueError, "dropout: expected a probability between 0 and 1, got -0.1"),
+        ({"dropout": 1.5}, ValueError, "dropout: expected a number between 0 and 1, got 1.5"),
+        ({"dropout": -0.1}, ValueError, "dropout: expected a number between 0 and 1, got -0.1"),
         ({"dropout": float("nan")}, ValueError, "dropout: expected a finite number, got nan"),
         ({"dropout": True}, TypeError, "dropout: expected a number, got bool"),
         (

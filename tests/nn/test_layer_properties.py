@@ -309,11 +309,17 @@ def functional(module, names, call):
     return run
 
 
+each_activation_and_rotation = pytest.mark.parametrize(
+    ("activation", "rotation"), [("bound", 0.0), ("tanh", 0.0), ("bound", 1.0)]
+)
+
+
 @pytest.mark.usefixtures("away_from_the_kink")
-@pytest.mark.parametrize("activation", ["bound", "tanh"])
-def test_first_and_second_derivatives_of_the_cell(activation):
+@each_activation_and_rotation
+def test_first_and_second_derivatives_of_the_cell(activation, rotation):
     torch.manual_seed(0)
-    cell = AssociativeLSTMCell(2, 4, num_copies=2, num_heads=2, activation=activation, dtype=torch.float64)
+    options = {"activation": activation, "rotation": rotation, "dtype": torch.float64}
+    cell = AssociativeLSTMCell(2, 4, num_copies=2, num_heads=2, **options)
     names = [name for name, _ in cell.named_parameters()]
     for parameter in cell.parameters():
         nn.init.uniform_(parameter, -1.5, 1.5)
@@ -325,9 +331,10 @@ def test_first_and_second_derivatives_of_the_cell(activation):
 
 
 @pytest.mark.usefixtures("away_from_the_kink")
-@pytest.mark.parametrize("activation", ["bound", "tanh"])
-def test_first_and_second_derivatives_of_the_layer(activation):
-    layer = make("reference", hidden_size=2, num_copies=2, bidirectional=True, activation=activation)
+@each_activation_and_rotation
+def test_first_and_second_derivatives_of_the_layer(activation, rotation):
+    options = {"activation": activation, "rotation": rotation}
+    layer = make("reference", hidden_size=2, num_copies=2, bidirectional=True, **options)
     names = [name for name, _ in layer.named_parameters()]
     inputs = [
         t.requires_grad_() for t in (torch.randn(2, 1, INPUT, dtype=torch.float64), *state_of(layer, 1))

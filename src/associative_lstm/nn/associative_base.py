@@ -1,5 +1,6 @@
 """What the Associative LSTM's cell and layer share: options as attributes, parameters, permutations."""
 
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -49,6 +50,7 @@ class AssociativeBase(nn.Module):
         self.update_init = options.update_init
         self.horizon = options.horizon
         self.permutation = options.permutation
+        self.rotation = options.rotation
         self.rows = Rows.of(options.hidden_size, options.num_heads)
 
     @property
@@ -73,11 +75,20 @@ class AssociativeBase(nn.Module):
         self.register_buffer(
             f"permutations{suffix}", torch.empty(size, dtype=torch.int64, device=factory["device"])
         )
+        self.register_buffer(
+            f"angles{suffix}", torch.empty(self.hidden_size // 2, **factory) if self.rotation else None
+        )
 
     def _draw_permutations(self, suffix: str) -> None:
         permutations = getattr(self, f"permutations{suffix}")
         drawn = F.shift_permutations if self.permutation == "shift" else F.random_permutations
         permutations.copy_(drawn(*permutations.shape))
+
+    def _draw_angles(self, suffix: str) -> None:
+        angles = getattr(self, f"angles{suffix}")
+        if angles is not None:
+            turning = math.ceil(self.rotation * len(angles))
+            angles.zero_()[:turning].uniform_(-math.pi, math.pi)
 
     def _reset_direction(self, suffix: str) -> None:
         weight_ih, weight_hh, bias = (
@@ -100,6 +111,7 @@ class AssociativeBase(nn.Module):
             **self.options.choices(),
             "horizon": 120,
             "permutation": "random",
+            "rotation": 0.0,
             "learn_initial_state": False,
             "keep_states_every": 1,
             "backend": "auto",

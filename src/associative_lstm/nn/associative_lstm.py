@@ -11,8 +11,8 @@ from associative_lstm.kernels import BACKENDS, associative
 from associative_lstm.nn.associative_base import AssociativeBase, AssociativeLSTMState
 from associative_lstm.nn.checks import (
     check_choice,
+    check_fraction,
     check_input,
-    check_number,
     check_pair,
     check_positive_int,
     check_state,
@@ -73,6 +73,10 @@ class AssociativeLSTM(AssociativeBase):
         horizon: the longest time of these forget gates, in steps: about as long as what is to be remembered.
         permutation: ``"random"`` (the paper's), or ``"shift"``: cyclic shifts by distinct offsets, drawn at random.
             No unit then meets the same element of a key in two copies, so that copies average noise best.
+        rotation: the fraction of units whose memory turns: :math:`g_f \odot (P_s e^{i \theta}) \circledast c_{s,t-1}`
+            stands in place of :math:`g_f \odot c_{s,t-1}`, with constant angles drawn uniformly from the circle, 0
+            for the other units. A read meets a write of k steps ago under the factor :math:`e^{i k \theta}`: a clock,
+            as in unitary networks and in rotary position embeddings. Computed by the reference loop only.
         learn_initial_state: learn the state that a sequence starts from when none is given; one c shared by the
             copies.
         keep_states_every: keep the states of every k-th step only, for the backward pass, and compute those
@@ -87,7 +91,8 @@ class AssociativeLSTM(AssociativeBase):
     hundredth of a signal: one layer learns nevertheless, three do not. So it is without biases, which both
     ``"conjugate"`` keys and forget biases need: the fast start then leaves them out.
 
-    Permutations are drawn at construction and by `reset_parameters`, are never trained, and are saved with the model.
+    Permutations and angles are drawn at construction and by `reset_parameters`, are never trained, and are saved with
+    the model.
 
     Inputs: x, and optionally the state ``(h_0, c_0)``.
         * x ``(T, B, input_size)``, ``(T, input_size)`` for a single sequence, or a `PackedSequence`.
@@ -105,7 +110,8 @@ class AssociativeLSTM(AssociativeBase):
     (rows, heads * N), ``bias_l{k}`` (rows,), and with learn_initial_state ``h_0_l{k}`` (heads * N,), ``c_0_l{k}``
     (N,). Rows: forget gate (N/2), input gates (heads * N/2), output gates (heads * N/2), input keys (heads * N),
     output keys (heads * N), updates (heads * N; absent from ``weight_hh`` without recurrent_update). Buffer
-    ``permutations_l{k}`` (copies, N/2): ``(P_s r)[j] = r[permutations[s, j]]`` on each half.
+    ``permutations_l{k}`` (copies, N/2): ``(P_s r)[j] = r[permutations[s, j]]`` on each half. With rotation,
+    buffer ``angles_l{k}`` (N/2).
 
     >>> layer = AssociativeLSTM(10, 64, num_copies=4)
     >>> output, (h, c) = layer(torch.randn(20, 2, 10))
@@ -136,6 +142,7 @@ class AssociativeLSTM(AssociativeBase):
         update_init: float | str | None = None,
         horizon: int = 120,
         permutation: str = "random",
+        rotation: float = 0.0,
         learn_initial_state: bool = False,
         keep_states_every: int = 1,
         backend: str = "auto",
@@ -144,15 +151,13 @@ class AssociativeLSTM(AssociativeBase):
     ) -> None:
         options = Options(
             input_size, hidden_size, bias, num_copies, num_heads, recurrent_update, activation,
-            start, key_init, forget_bias, update_init, horizon, permutation,
+            start, key_init, forget_bias, update_init, horizon, permutation, rotation,
         )  # fmt: skip
         super().__init__(options, dtype)
         check_positive_int("num_layers", num_layers)
         check_positive_int("keep_states_every", keep_states_every)
         check_choice("backend", backend, BACKENDS)
-        check_number("dropout", dropout)
-        if not 0 <= dropout <= 1:
-            raise ValueError(f"dropout: expected a probability between 0 and 1, got {dropout}")
+        check_fraction("dropout", dropout)
         if dropout and num_layers == 1:
             warnings.warn("dropout: acts between layers, and there is only one", UserWarning, stacklevel=2)
         self.num_layers = num_layers
@@ -197,7 +202,7 @@ class AssociativeLSTM(AssociativeBase):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draw the permutations and then the weights anew: with the same seed, those of a new layer."""
+        """Draw the permutations, then the weights, then angles anew: with the same seed, those of a new layer."""
         for suffix in self._suffixes:
             self._draw_permutations(suffix)
         for suffix in self._suffixes:
@@ -205,6 +210,8 @@ class AssociativeLSTM(AssociativeBase):
             if self.learn_initial_state:
                 self.get_parameter(f"h_0{suffix}").zero_()
                 self.get_parameter(f"c_0{suffix}").zero_()
+        for suffix in self._suffixes:
+            self._draw_angles(suffix)
 
     def forward(
         self, x: Tensor | PackedSequence, state: State | None = None, *, return_cells: bool = False
@@ -284,6 +291,7 @@ class AssociativeLSTM(AssociativeBase):
                     keep_states_every=self.keep_states_every,
                     return_cells=return_cells,
                     backend=self.backend,
+                    angles=getattr(self, f"angles{suffix}"),
                 )
                 outputs.append(output)
                 h_n.append(h)

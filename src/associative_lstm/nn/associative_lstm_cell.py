@@ -39,6 +39,7 @@ class AssociativeLSTMCell(AssociativeBase):
     weight_hh: Tensor
     bias: Tensor | None
     permutations: Tensor
+    angles: Tensor | None
 
     def __init__(
         self,
@@ -56,21 +57,23 @@ class AssociativeLSTMCell(AssociativeBase):
         update_init: float | str | None = None,
         horizon: int = 120,
         permutation: str = "random",
+        rotation: float = 0.0,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         options = Options(
             input_size, hidden_size, bias, num_copies, num_heads, recurrent_update, activation,
-            start, key_init, forget_bias, update_init, horizon, permutation,
+            start, key_init, forget_bias, update_init, horizon, permutation, rotation,
         )  # fmt: skip
         super().__init__(options, dtype)
         self._add_direction("", input_size, {"device": device, "dtype": dtype})
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the permutations and then the weights anew (see `AssociativeLSTM`)."""
+        """Draw the permutations, then the weights, then angles anew (see `AssociativeLSTM`)."""
         self._draw_permutations("")
         self._reset_direction("")
+        self._draw_angles("")
 
     def forward(self, x: Tensor, state: tuple[Tensor, Tensor] | None = None) -> AssociativeLSTMState:
         if not isinstance(x, Tensor):
@@ -94,5 +97,6 @@ class AssociativeLSTMCell(AssociativeBase):
             z = nn.functional.linear(x, self.weight_ih, self.bias)
             z = z + reference.recurrent(h, self.weight_hh, self.rows.total)
             check_permutations("permutations", self.permutations)
-            h, c = reference.step(z, c, self.permutations, self.num_heads, self.activation)
+            turns = reference.turns_of(self.angles, self.permutations)
+            h, c = reference.step(z, c, self.permutations, self.num_heads, self.activation, turns)
         return AssociativeLSTMState(h, c) if batched else AssociativeLSTMState(h[0], c[0])

@@ -29,6 +29,12 @@ def check_number_or(words: tuple[str, ...], name: str, value: Any) -> None:
         check_number(name, value)
 
 
+def check_fraction(name: str, value: Any) -> None:
+    check_number(name, value)
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name}: expected a number between 0 and 1, got {value}")
+
+
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise ValueError(f"{name}: expected one of {', '.join(map(repr, choices))}, got {value!r}")

@@ -5,7 +5,7 @@ from typing import Any
 
 from associative_lstm.functional import check_permutation_kind
 from associative_lstm.kernels.associative import reference
-from associative_lstm.nn.checks import check_choice, check_number_or, check_positive_int
+from associative_lstm.nn.checks import check_choice, check_fraction, check_number_or, check_positive_int
 
 KEY_INITS = ("glorot", "conjugate")
 FORGET_BIASES = ("mixed", "chrono")
@@ -37,6 +37,7 @@ class Options:
     update_init: float | str | None
     horizon: int
     permutation: str
+    rotation: float
 
     def __post_init__(self) -> None:
         for name in ("input_size", "hidden_size", "num_copies", "num_heads", "horizon"):
@@ -48,6 +49,7 @@ class Options:
         check_choice("activation", self.activation, tuple(reference.ACTIVATIONS))
         check_choice("start", self.start, tuple(STARTS))
         check_permutation_kind(self.permutation)
+        check_fraction("rotation", self.rotation)
         if not self.bias and (self.key_init == "conjugate" or self.forget_bias not in (None, 0)):
             raise ValueError("bias: key_init='conjugate' and forget_bias set biases, so expected bias=True")
         for name, choice in self.choices().items():

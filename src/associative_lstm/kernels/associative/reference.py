@@ -14,7 +14,7 @@ ACTIVATIONS = {"bound": F.bound, "tanh": F.bound_tanh}
 
 
 def step(
-    z: Tensor, c: Tensor, permutations: Tensor, num_heads: int, activation: str
+    z: Tensor, c: Tensor, permutations: Tensor, num_heads: int, activation: str, turns: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     r"""One time step from the pre-activations :math:`z = W_x x_t + W_h h_{t-1} + b`.
 
@@ -24,7 +24,10 @@ def step(
         c_{s,t} &= g_f \odot c_{s,t-1} + \sum_{heads} (P_s r_i) \circledast (g_i \odot u) \\
         h_t &= g_o \odot \mathrm{bound}\Big(\frac{1}{N_{copies}} \sum_s (P_s r_o) \circledast c_{s,t}\Big)
 
-    Shapes: z ``(B, rows)``, c ``(B, copies, N)``, permutations ``(copies, N/2)``; returns h ``(B, heads * N)`` and c.
+    With ``turns``, see `turns_of`, :math:`c_{s,t-1}` is multiplied by them as well.
+
+    Shapes: z ``(B, rows)``, c ``(B, copies, N)``, turns ``(copies, N)``, permutations ``(copies, N/2)``; returns h
+    ``(B, heads * N)`` and c.
     """
     bound = ACTIVATIONS[activation]
     hidden_size = c.shape[-1]
@@ -42,9 +45,17 @@ def step(
     u = bound(per_head(rows.update))
 
     r_is, r_os = F.permute(r_i, permutations), F.permute(r_o, permutations)  # (B, heads, copies, N)
-    c = g_f * c + F.bind(r_is, (g_i * u).unsqueeze(-2)).sum(1)
+    c = g_f * (c if turns is None else F.bind(turns, c)) + F.bind(r_is, (g_i * u).unsqueeze(-2)).sum(1)
     h = g_o * bound(F.bind(r_os, c.unsqueeze(1)).mean(-2))
     return h.flatten(1), c
+
+
+def turns_of(angles: Tensor | None, permutations: Tensor) -> Tensor | None:
+    r"""By what the copies turn at each step, ``(copies, N)``: :math:`P_s e^{i \theta}`, permuted like a key.
+
+    So one output key can undo the turns of all copies at once. Angles: ``(N/2,)``.
+    """
+    return None if angles is None else F.permute(torch.cat([angles.cos(), angles.sin()]), permutations)
 
 
 def recurrent(h: Tensor, weight_hh: Tensor, rows: int) -> Tensor:
@@ -54,10 +65,11 @@ def recurrent(h: Tensor, weight_hh: Tensor, rows: int) -> Tensor:
 
 
 def sequence(
-    inputs: Inputs, num_heads: int, activation: str, reverse: bool
+    inputs: Inputs, num_heads: int, activation: str, reverse: bool, angles: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """One layer in one direction over a whole sequence.
 
+    The memory turns by ``angles`` at each step, see `turns_of`, if there are any.
     An item is read from the last of its steps to the first if ``reverse``; outputs and cells beyond are zero.
 
     Returns output ``(T, B, heads * N)``, h_n and c_n like h_0 and c_0, and all cells ``(T, B, copies, N)``.
@@ -65,11 +77,12 @@ def sequence(
     x, h, c, weight_ih, weight_hh, bias, permutations, lengths = inputs
     lengths = None if lengths is None else lengths.to(x.device)  # those of a pack are on the CPU always
     z_x = torch.nn.functional.linear(x, weight_ih, bias)
+    turns = turns_of(angles, permutations)
     outputs, cells = [], []
     steps = range(x.shape[0])
     for t in reversed(steps) if reverse else steps:
         z = z_x[t] + recurrent(h, weight_hh, z_x.shape[-1])
-        h_t, c_t = step(z, c, permutations, num_heads, activation)
+        h_t, c_t = step(z, c, permutations, num_heads, activation, turns)
         if lengths is None:
             h, c = h_t, c_t
         else:
