@@ -26,8 +26,16 @@ each_backend = pytest.mark.parametrize("backend", ["reference", "fused"])
         ({"num_heads": -1}, ValueError, "num_heads: expected at least 1, got -1"),
         ({"activation": "relu"}, ValueError, "activation: expected one of 'bound', 'tanh', got 'relu'"),
         ({"activation": None}, ValueError, "activation: expected one of 'bound', 'tanh', got None"),
-        ({"key_init": "ones"}, ValueError, "key_init: expected one of 'glorot', 'conjugate', got 'ones'"),
-        ({"key_init": []}, ValueError, r"key_init: expected one of 'glorot', 'conjugate', got \[\]"),
+        (
+            {"key_init": "ones"},
+            ValueError,
+            "key_init: expected one of 'glorot', 'conjugate', 'matched', got 'ones'",
+        ),
+        (
+            {"key_init": []},
+            ValueError,
+            r"key_init: expected one of 'glorot', 'conjugate', 'matched', got \[\]",
+        ),
         ({"forget_bias": float("nan")}, ValueError, "forget_bias: expected a finite number, got nan"),
         (
             {"forget_bias": "one"},

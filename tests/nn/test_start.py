@@ -13,6 +13,7 @@ from associative_lstm import AssociativeLSTM, AssociativeLSTMCell
 from associative_lstm import functional as F
 from associative_lstm.nn import LSTM
 from associative_lstm.nn.options import UPDATE_MODULUS
+from associative_lstm.nn.start import CONTEXT
 
 FAST = {"key_init": "conjugate", "forget_bias": "mixed", "update_init": UPDATE_MODULUS}
 PAPER = {"key_init": "glorot", "forget_bias": 0.0, "update_init": "glorot"}
@@ -91,6 +92,26 @@ def test_it_says_what_it_started_from(kind):
         assert repr(same) == f"{name}({text})"
         assert (same.start, same.key_init, same.forget_bias) == ("fast", "glorot", 1.0)
         assert (same.update_init, same.horizon) == (0.5, 30)
+
+
+@each_kind
+def test_matched_keys_write_and_read_alike_after_the_same_history(kind):
+    size, heads = 8, 3
+    module = seeded(kind, 3, size, num_heads=heads, start="paper", key_init="matched", dtype=torch.float64)
+    end = "_l0" if kind is AssociativeLSTM else ""
+    weight, bias = module.get_parameter(f"weight_hh{end}"), module.get_parameter(f"bias{end}")
+    h = torch.randn(heads * size, dtype=torch.float64)
+
+    def key(rows):
+        return (weight[rows] @ h + bias[rows]).unflatten(0, (heads, size))
+
+    written, read = key(module.rows.input_key), key(module.rows.output_key)
+    torch.testing.assert_close(read, F.conjugate(written))
+    plain = seeded(kind, 3, size, num_heads=heads, start="paper", key_init="conjugate", dtype=torch.float64)
+    other = plain.get_parameter(f"weight_hh{end}")
+    rows = module.rows.input_key
+    torch.testing.assert_close(weight[rows], CONTEXT * other[rows])
+    assert torch.equal(weight[: rows.start], other[: rows.start])
 
 
 def log_uniform_p(logarithms, horizon):

@@ -7,7 +7,7 @@ from associative_lstm.functional import check_permutation_kind
 from associative_lstm.kernels.associative import reference
 from associative_lstm.nn.checks import check_choice, check_fraction, check_number_or, check_positive_int
 
-KEY_INITS = ("glorot", "conjugate")
+KEY_INITS = ("glorot", "conjugate", "matched")
 FORGET_BIASES = ("mixed", "chrono")
 UPDATE_INITS = ("glorot", "pass")
 
@@ -50,8 +50,10 @@ class Options:
         check_choice("start", self.start, tuple(STARTS))
         check_permutation_kind(self.permutation)
         check_fraction("rotation", self.rotation)
-        if not self.bias and (self.key_init == "conjugate" or self.forget_bias not in (None, 0)):
-            raise ValueError("bias: key_init='conjugate' and forget_bias set biases, so expected bias=True")
+        if not self.bias and (self.key_init in ("conjugate", "matched") or self.forget_bias not in (None, 0)):
+            raise ValueError(
+                "bias: key_init other than 'glorot' and forget_bias set biases, so expected bias=True"
+            )
         for name, choice in self.choices().items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, choice)

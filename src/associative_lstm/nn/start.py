@@ -7,6 +7,9 @@ from associative_lstm import functional as F
 from associative_lstm.kernels.associative.rows import Rows
 from associative_lstm.nn.options import Options
 
+CONTEXT = 2.0
+"""Times Glorot's weights, for what matched keys take from h: keys of different histories are told apart sooner."""
+
 
 @torch.no_grad()
 def draw(options: Options, weight_ih: Tensor, weight_hh: Tensor, bias: Tensor | None, first: bool) -> None:
@@ -21,11 +24,20 @@ def draw(options: Options, weight_ih: Tensor, weight_hh: Tensor, bias: Tensor | 
     if bias is not None:
         bias.zero_()
         _draw_forget_bias(options, bias, rows, first)
-        if options.key_init == "conjugate":
+        if options.key_init != "glorot":
             key = F.random_key(size, heads, dtype=bias.dtype, device=bias.device)
             bias[rows.input_key] = key.flatten()
             bias[rows.output_key] = F.conjugate(key).flatten()
+    if options.key_init == "matched":
+        _match_keys(weight_hh, rows, heads)
     _draw_update(options, weight_ih[rows.update], first)
+
+
+def _match_keys(weight_hh: Tensor, rows: Rows, heads: int) -> None:
+    """What the output key takes from h is the conjugate of what the input key does, and both take more of it."""
+    written = weight_hh[rows.input_key].mul_(CONTEXT)
+    real, imaginary = written.unflatten(0, (heads, 2, -1)).unbind(1)
+    weight_hh[rows.output_key] = torch.stack([real, -imaginary], 1).flatten(0, 2)
 
 
 def _draw_update(options: Options, weight: Tensor, first: bool) -> None:
