@@ -247,9 +247,26 @@ def test_a_memory_grows_as_what_was_loaded_into_it(permutation: str) -> None:
         assert hf.are_shifts(loaded.permutations).all() == (permutation == "shift")
 
 
+@each_permutation
+@pytest.mark.parametrize("copies", [2, 16, 20, 50])
+def test_how_often_two_copies_have_the_same_element_of_a_key_at_a_place(
+    copies: int, permutation: str
+) -> None:
+    """What the comparison of old and new copies takes for the noise that they have in common."""
+    shares = []
+    for seed in range(300):
+        memory, _, _ = filled(0, copies, 32, seed, permutation=permutation)
+        same = (memory.permutations[:, None] == memory.permutations).double().mean(-1)
+        shares.append(((same.sum() - copies) / (copies * (copies - 1))).item())
+    if permutation == "shift":
+        assert shares == pytest.approx([memory._meeting()] * 300, rel=1e-12)
+        assert (memory._meeting() == 0) == (copies <= 16)
+    else:
+        assert abs(z_score(shares, memory._meeting())) < 4
+
+
 @pytest.mark.parametrize("others", [0, 20])
 def test_with_shifts_a_read_after_growth_takes_all_copies_that_hold_the_item(others: int) -> None:
-    """The comparison between old and new copies must not expect noise in common that shifts do not have."""
     size, held = 128, []
     for seed in range(100):
         memory, _, _ = filled(others, 10, size, seed, permutation="shift")

@@ -364,8 +364,10 @@ class HolographicMemory(nn.Module):
 
     def _meeting(self) -> float:
         """How probable it is that two copies have the same element of a key at the same place."""
-        by_chance = 2 / self.size
-        return max(0.0, by_chance - 1 / self.num_copies) if self.permutation == "shift" else by_chance
+        if self.permutation == "random":
+            return 2 / self.size
+        times = self.permutations[:, 0].bincount()  # two shifts meet everywhere if their offsets are equal
+        return (times * (times - 1)).sum().item() / max(1, self.num_copies * (self.num_copies - 1))
 
     def _evidence(self, key: Tensor, value: Tensor, copies: slice) -> Tensor:
         """How surely these copies lead from the value back to the key, in deviations, ``(..., 1)``: see `resize`."""

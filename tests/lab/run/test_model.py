@@ -12,7 +12,7 @@ from associative_lstm.lab.run.model import (
     detach_state,
     flatten_state,
 )
-from associative_lstm.nn import LSTM
+from associative_lstm.nn import LSTM, AssociativeLSTM
 
 
 def model_of(**settings):
@@ -62,6 +62,13 @@ def test_three_layers_learn_with_the_presets_keys():
         model(torch.randint(80, (20, 2)))[0].logsumexp(-1).sum().backward()
         largest = model.layers[0].weight_ih_l0.grad.abs().max()
         assert bool(largest > 1e-8) is learns
+
+
+def test_a_seed_means_the_network_that_recorded_runs_began_with():
+    layer = model_of(task="xml", copies=2, hidden_size=8, key_init="glorot", forget_bias=0.0).layers[0]
+    torch.manual_seed(0)
+    expected = AssociativeLSTM(80, 8, num_copies=2, recurrent_update=False, start="paper").state_dict()
+    assert all(torch.equal(value, expected[name]) for name, value in layer.state_dict().items())
 
 
 SMALL = {"associative-lstm": {"copies": 2}, "ntm": {"heads": 2}}
