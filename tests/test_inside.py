@@ -26,6 +26,9 @@ KINDS = [
     {"num_copies": 3, "bidirectional": True},
     {"num_copies": 2, "num_heads": 2, "num_layers": 2, "bidirectional": True, "activation": "tanh"},
     {"num_copies": 2, "learn_initial_state": True},
+    {"num_copies": 3, "permutation": "shift"},
+    {"num_copies": 3, "num_heads": 2, "rotation": 0.7},
+    {"num_copies": 2, "num_layers": 2, "bidirectional": True, "rotation": 1.0},
     {"num_copies": 2, "num_layers": 2, "dropout": 0.5},
 ]
 every_kind = pytest.mark.parametrize("options", KINDS, ids=str)
@@ -313,17 +316,6 @@ def test_a_memory_that_was_wiped_recalls_nothing_from_before():
     [shares] = inside.recall(layer, x)
     assert (shares.writes == 0).all()
     assert (inside.attribute(Model(layer), x, 0).writes == 0).all()
-
-
-def test_units_that_turn_take_their_writes_with_them():
-    """c <- g_f e^{i angle} c: the parts still are the read, which was made step by step."""
-    layer, x, state = made(num_copies=3, num_heads=2)
-    layer.register_buffer("angles_l0", torch.randn(N // 2, dtype=torch.float64))
-    model = Model(layer)
-    [seen], [shares] = inside.look(layer, x, state), inside.recall(layer, x, state)
-    close(shares.writes.sum((-2, -1)) + shares.initial, torch.ones(T, B, 2))
-    logits = nn.functional.linear(seen.h.flatten(2), model.readout.weight, model.readout.bias) / math.log(2)
-    close(inside.attribute(model, x, 2, (state,)).total, logits[..., 2])
 
 
 def test_a_thousand_steps():
