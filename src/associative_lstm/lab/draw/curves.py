@@ -12,18 +12,12 @@ from associative_lstm.lab.run.config import Config
 from associative_lstm.lab.run.folder import read_config, read_log
 from associative_lstm.lab.tasks import TASKS
 
-FORMATS = ("png", "pdf", "svg")
-
 
 def format_of(path: Path) -> str:
     """The format of the picture that the ending of its name asks for."""
-    ending = path.suffix.removeprefix(".").lower()
-    if ending not in FORMATS:
-        endings = ", ".join(f".{name}" for name in FORMATS[:-1])
-        raise RunError(
-            f"{path} must end in {endings} or .{FORMATS[-1]}, which says what kind of picture to write"
-        )
-    return ending
+    if (ending := path.suffix.lower()) not in (".png", ".pdf", ".svg"):
+        raise RunError(f"{path} must end in .png, .pdf or .svg, which says what kind of picture to write")
+    return ending.removeprefix(".")
 
 
 _FIRST = ("key_init", "forget_bias", "learning_rate", "batch_size", "seed")
