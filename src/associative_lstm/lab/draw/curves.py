@@ -57,17 +57,13 @@ def draw_curves(
 ) -> bytes:
     """The picture: cost against minibatches, one line per run; the cost of the answer where the task has one."""
     from cycler import cycler
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     task = TASKS[task_name]
     key = curve_key(logs)
     figure = Figure(figsize=(7.5, 4.5), layout="constrained", dpi=120)
-    FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    axes.set_prop_cycle(
-        cycler(linestyle=["-", "--", "-."]) * cycler(color=CYCLE)
-    )  # all the colours solid first
+    axes.set_prop_cycle(cycler(linestyle=["-", "--", "-."]) * cycler(color=CYCLE))  # all colours solid first
     highest = 0.0
     for log, label in zip(logs, labels, strict=True):
         costs = [line[key] for line in log]

@@ -92,12 +92,7 @@ class Table(Experiment):
 
 def _associative(name: str, preset: str, parameters: int) -> list[Row]:
     return [
-        Row(
-            f"{name}, {counted(copies, 'copy')}",
-            "128 (64 complex)",
-            f"{preset}{copies}",
-            parameters,
-        )
+        Row(f"{name}, {counted(copies, 'copy')}", "128 (64 complex)", f"{preset}{copies}", parameters)
         for copies in (1, 4, 8)
     ]
 

@@ -75,7 +75,7 @@ def _draw_curve(axes: Axes, c: CurveRuns) -> None:
     rate = f", rate {c.rate:g}" if c.rate is not None else ""
     lost = sum(run.diverged is not None for run in c.runs)
     diverged = f", {lost} of {len(c.runs)} seeds diverged" if lost else ""
-    label = f"{c.curve.network.label}{rate}{diverged}"
+    label = f"{c.label}{rate}{diverged}"
     axes.plot(step, values.mean(0), line, color=colour, label=label)
     if len(runs) > 1:
         axes.fill_between(step, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
@@ -93,7 +93,7 @@ def draw_sweep(title: str, curves: Sequence[CurveRuns]) -> Picture:
             shown = [(rate, cost) for rate, cost in zip(rates, costs, strict=True) if np.isfinite(cost)]
             if shown:
                 x, y = zip(*shown, strict=True)
-                axes.plot(x, y, line, marker="o", color=colour, label=c.curve.network.label)
+                axes.plot(x, y, line, marker="o", color=colour, label=c.label)
             ends = [final_cost(run, c.curve.steps) for run in c.runs]
             if c.rate is not None:
                 axes.plot([c.rate] * len(ends), ends, "x", color=colour, markersize=7)

@@ -163,9 +163,8 @@ def partial_keys(x: Tensor, scale: Scale, generator: torch.Generator) -> Measure
     for items in (1, min(20, scale.images)):
         memory, r = _filled(x[:items], scale.copies, generator)
         chosen = slice(0, 8)
-        order = torch.rand(len(r[chosen]), half, generator=generator).argsort(
-            -1
-        )  # what each key forgets last
+        # what each key forgets last
+        order = torch.rand(len(r[chosen]), half, generator=generator).argsort(-1)
         power = x[:items].square().mean(-1)
         own, others = (
             power[chosen].mean().item(),
