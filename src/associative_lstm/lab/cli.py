@@ -143,9 +143,7 @@ def _explained(error: Exception) -> tuple[str, int]:
         return str(error), 1
     if isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("associative_lstm"):
         return f"the lab is not installed: pip install -e '.[lab]' in the project's folder ({error})", 1
-    if hasattr(
-        error, "format_message"
-    ):  # wrong usage: Typer has its own copy of Click's exceptions, or Click's
+    if hasattr(error, "format_message"):  # wrong usage: of Click, or Typer's own copy of it
         return f"{error.format_message()} (see --help)", 2
     if os.environ.get("ALSTM_DEBUG"):
         raise error

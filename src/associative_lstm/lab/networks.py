@@ -52,18 +52,13 @@ class Entry:
     milliseconds: Callable[[Settings], float] = lambda settings: 2 * _units(settings)
     """About how long a minibatch takes, for the estimate of the time left."""
 
-    def network_class(self) -> Callable[..., Any]:
-        """What makes the network; PyTorch is imported here."""
-        if not isinstance(self.made_by, str):
-            return self.made_by
+    def make(self, input_size: int, settings: Settings) -> Any:
+        """The network of a complete configuration; PyTorch is imported here."""
         from associative_lstm import nn
 
-        made: Callable[..., Any] = getattr(nn, self.made_by)
-        return made
-
-    def arguments(self, settings: Settings) -> dict[str, Any]:
-        """The keyword arguments that the options of a complete configuration become, and those fixed."""
-        return {**self.fixed, **{ARGUMENTS[key]: settings[key] for key in self.options}}
+        made_by = getattr(nn, self.made_by) if isinstance(self.made_by, str) else self.made_by
+        arguments = {ARGUMENTS[key]: settings[key] for key in self.options}
+        return made_by(input_size, settings["hidden_size"], **self.fixed, **arguments)
 
 
 def _units(settings: Settings) -> float:

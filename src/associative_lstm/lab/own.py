@@ -5,8 +5,10 @@ Nothing but the user's word runs such a file: a run does not remember it, since 
 
 import itertools
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from types import ModuleType
 
 from associative_lstm.lab.files import RunError, as_run_error
@@ -62,8 +64,6 @@ def forget() -> None:
 
 def flags() -> str:
     """What a command line needs so that all that is known here is known again."""
-    from shlex import quote
-
     return "".join(f" --from {quote(str(file))}" for file in _loaded)
 
 
@@ -84,8 +84,4 @@ def told(error: BaseException, file: Path) -> str:
 
 def _lines(error: BaseException) -> dict[str, int]:
     """By file, the line that an error passed through last."""
-    lines, trace = {}, error.__traceback__
-    while trace is not None:
-        lines[trace.tb_frame.f_code.co_filename] = trace.tb_lineno
-        trace = trace.tb_next
-    return lines
+    return {frame.filename: frame.lineno or 0 for frame in traceback.extract_tb(error.__traceback__)}

@@ -11,8 +11,7 @@ import pytest
 from associative_lstm.lab import cli
 from associative_lstm.lab.experiments.claim import read_claims
 from associative_lstm.lab.experiments.learning import wikipedia
-from associative_lstm.lab.experiments.learning.figure import make
-from associative_lstm.lab.experiments.learning.runs import Logs, read_curve
+from associative_lstm.lab.experiments.learning.runs import Logs, make_runs, read_curve
 from associative_lstm.lab.experiments.learning.wikipedia import NETWORKS, Passes, figure_10
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.run.folder import read_config, read_log, read_tests
@@ -28,7 +27,7 @@ def smoke(tmp_path_factory):
 
 def run(folder):
     figure, logs = figure_of(folder), Logs(folder / "runs")
-    assert make([figure], logs, local(1)) == []
+    assert make_runs(logs.folder, figure.needed, local(1)) == []
     return figure.draw(folder / "out", logs)
 
 

@@ -153,7 +153,7 @@ def test_a_folder_follows_another_through_every_state_in_which_a_run_can_be_stop
             assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), (folder, name)
 
 
-def test_changes_are_growth_or_all_and_old_checkpoints_go(tmp_path):
+def test_what_changes_is_sent_once_and_old_checkpoints_go(tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.mkdir()
@@ -165,24 +165,24 @@ def test_changes_are_growth_or_all_and_old_checkpoints_go(tmp_path):
         assert {p.name: p.read_bytes() for p in there.iterdir()} == {
             p.name: p.read_bytes() for p in here.iterdir() if p.name != "lock"
         }
-        return {name: start for name, (start, _) in changes.grown.items()}
+        return set(changes.files)
 
     first, second = (f"checkpoint-0000000{k}-{'0' * 16}.pt" for k in (1, 2))
     (here / "lock").write_bytes(b"")
     (here / "log.jsonl").write_bytes(b"one\n")
     (here / first).write_bytes(b"weights")
-    assert send() == {"log.jsonl": 0, first: 0}
-    assert send() == {}
+    assert send() == {"log.jsonl", first}
+    assert send() == set()
     (here / "log.jsonl").write_bytes(b"one\ntwo\n")
-    assert send() == {"log.jsonl": 4}
+    assert send() == {"log.jsonl"}
     (here / "log.jsonl").write_bytes(b"one\n")  # cut back by a resume
     (here / second).write_bytes(b"more")
     (here / first).unlink()
-    assert send() == {"log.jsonl": 0, second: 0}
+    assert send() == {"log.jsonl", second}
     (here / "log.jsonl").write_bytes(b"one\nanother\n")
-    assert send() == {"log.jsonl": 4}
+    assert send() == {"log.jsonl"}
     (here / "log.jsonl").write_bytes(b"eno\nother lines\n")
-    assert send() == {"log.jsonl": 0}
+    assert send() == {"log.jsonl"}
 
 
 def test_a_run_that_takes_its_workers_down_is_given_up(tmp_path, ray_here, monkeypatch):

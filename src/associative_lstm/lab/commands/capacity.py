@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import typer
+from rich.filesize import decimal
 from rich.table import Table
 
 from associative_lstm.lab.commands.common import SEEDS, console, finite, progress_bar
@@ -44,7 +45,7 @@ def capacity(
     table = Table("", "value", show_header=False)
     table.columns[1].justify = "right"
     table.add_row("copies", f"{chosen.copies:,}")
-    table.add_row("memory: traces and permutations", _bytes(chosen.bytes))
+    table.add_row("memory: traces and permutations", decimal(chosen.bytes))
     table.add_row("error expected", f"{chosen.expected:.4g}")
     if chosen.bytes > limit * 2**30:
         console.print(table)
@@ -56,12 +57,3 @@ def capacity(
     table.add_row("time to write an item", f"{1000 * trial.write_seconds:.3g} ms")
     table.add_row("time to read an item", f"{1000 * trial.read_seconds:.3g} ms")
     console.print(table)
-
-
-def _bytes(count: int) -> str:
-    amount, unit = float(count), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB"):
-        if amount < 1024:
-            break
-        amount, unit = amount / 1024, larger
-    return f"{amount:.4g} {unit}"

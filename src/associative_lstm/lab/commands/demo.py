@@ -136,10 +136,7 @@ def _answered(queries: list[Any]) -> Table:
     table = Table("the same questions to both", "right", *_NAMES.values(), box=SIMPLE)
     table.columns[0].no_wrap = True
     for query in queries:
-        cells = []
-        for name in _NAMES:
-            said = query.answers[name]
-            good = said == query.right
-            cells.append(Text(f"{said} {'✓' if good else '✗'}", style="green" if good else "bold red"))
+        said = [(query.answers[name], query.answers[name] == query.right) for name in _NAMES]
+        cells = [Text(f"{a} {'✓' if good else '✗'}", "green" if good else "bold red") for a, good in said]
         table.add_row(query.text, query.right, *cells)
     return table

@@ -9,8 +9,8 @@ import typer
 from associative_lstm.lab.commands.common import errors, live_line, so_long
 from associative_lstm.lab.commands.jobs import Address, Cluster, Jobs, executing
 from associative_lstm.lab.commands.verdicts import print_outcome
-from associative_lstm.lab.experiments.learning.figure import LearningFigure, make, preparation
-from associative_lstm.lab.experiments.learning.runs import Logs
+from associative_lstm.lab.experiments.learning.figure import LearningFigure, preparation
+from associative_lstm.lab.experiments.learning.runs import Logs, make_runs
 from associative_lstm.lab.experiments.learning.wikipedia import WikipediaFigure, figure_10
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.sweep.jobs import Execute, GridProgress
@@ -78,7 +78,8 @@ def _make_and_draw(
             words = f"{p.steps_done:,}/{p.steps:,} minibatches, {p.runs_done}/{p.runs} runs"
             line(p.steps_done, p.steps, f"{words}, {so_long(p.seconds_left)}")
 
-        failed = make(figures, logs, execute, show)
+        needed = [logs.prepare(c) for figure in figures for c in figure.needed]
+        failed = make_runs(logs.folder, needed, execute, show)
     for figure in figures:
         print_outcome(figure.draw(folders[figure.name], logs, **about))
     if failed:

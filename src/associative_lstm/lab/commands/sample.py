@@ -23,7 +23,7 @@ def sample(
 
     Example: alstm sample runs/wikipedia-lstm-256-seed-0 --prompt "The city of" --temperature 0.7
     """
-    from associative_lstm.lab.draw.text import bit_rows, predicted_lines
+    from associative_lstm.lab.draw.text import bit_rows, scored_lines
     from associative_lstm.lab.run.evaluation import load_trained, predict, right_of, write_text
 
     finite("--temperature", temperature)
@@ -44,7 +44,7 @@ def sample(
         return
     batch, logits = predict(trained, seed=seed, symbols=length)
     right, counted = right_of(task, logits, batch)
-    show = bit_rows if task.vocabulary is None else predicted_lines
+    show = bit_rows if task.vocabulary is None else scored_lines
     for line in show(task, batch, logits):
         console.print(line)
     console.print(f"right: {int(right.sum())} of {int(counted.sum())}")

@@ -3,20 +3,14 @@
 import math
 import os
 from collections.abc import Callable
+from functools import partial
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from associative_lstm.lab.commands.common import (
-    Own,
-    completing,
-    console,
-    know,
-    live_line,
-    so_long,
-)
+from associative_lstm.lab.commands.common import Own, completing, console, know, live_line, so_long
 from associative_lstm.lab.networks import NETWORKS
 from associative_lstm.lab.run.config import PRESETS, Config, complete, read_toml
 from associative_lstm.lab.tasks import TASKS
@@ -73,13 +67,16 @@ def train(
 
     Example: alstm train assignment --copies 4 --key-init conjugate --steps 5000
     """
+    from associative_lstm.lab.run import loop
+
     know(own)
     settings = complete(settings_from(config, preset, {"task": task} | flags))
     if out is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ValueError(
             "--out must name the run's folder under torchrun: each process would choose one itself"
         )
-    _train(settings, out or new_folder(settings))
+    folder = out or new_folder(settings)
+    _watch(settings.task, folder, partial(loop.train, settings, folder))
 
 
 def settings_from(file: Path | None, preset: str | None, flags: dict[str, Any]) -> dict[str, Any]:
@@ -100,17 +97,6 @@ def new_folder(config: Config) -> Path:
     name = "-".join([*parts, f"seed-{config.seed}"])
     candidates = [Path("runs") / name, *(Path("runs") / f"{name}-{k}" for k in range(2, 10_000))]
     return next(folder for folder in candidates if not os.path.lexists(folder))
-
-
-def _train(config: Config, folder: Path) -> None:
-    from associative_lstm.lab.run import loop
-
-    if not _speaks():
-        loop.train(config, folder)
-        return
-    with live_line(config.task) as line:
-        loop.train(config, folder, show=lambda progress: _show(line, progress))
-    _finish(folder)
 
 
 def resume(
@@ -136,15 +122,11 @@ def resume(
     from associative_lstm.lab.run.folder import read_config
 
     know(own)
-    if not _speaks():
-        loop.resume(run, steps=steps, ignore_log=ignore_log)
-        return
-    config = read_config(run)
-    if seed is not None and seed != config.seed:
+    config = read_config(run) if _speaks() else None
+    if config is not None and seed is not None and seed != config.seed:
         raise ValueError(f"seed cannot be changed: the run has {config.seed}, got {seed}")
-    with live_line(config.task) as line:
-        loop.resume(run, steps=steps, ignore_log=ignore_log, show=lambda progress: _show(line, progress))
-    _finish(run)
+    work = partial(loop.resume, run, steps=steps, ignore_log=ignore_log)
+    _watch(config.task if config else "", run, work)
 
 
 def _show(line: Callable[[int, int, str], None], p: "Progress") -> None:
@@ -161,11 +143,16 @@ def _speaks() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def _finish(folder: Path) -> None:
-    """Draw the learning curve, and say how the run ended and where it is."""
+def _watch(task: str, folder: Path, work: Callable[..., Path]) -> None:
+    """Do the work on a run, and show how far it is; then draw its curve, and say how it ended and where it is."""
     from associative_lstm.lab.draw.curves import plot_runs
     from associative_lstm.lab.run.folder import read_config, read_log
 
+    if not _speaks():
+        work()
+        return
+    with live_line(task) as line:
+        work(show=lambda progress: _show(line, progress))
     plot_runs([folder], folder / "curve.png")
     config, log = read_config(folder), read_log(folder)
     if log:

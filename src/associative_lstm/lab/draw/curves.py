@@ -12,18 +12,12 @@ from associative_lstm.lab.run.config import Config
 from associative_lstm.lab.run.folder import read_config, read_log
 from associative_lstm.lab.tasks import TASKS
 
-FORMATS = ("png", "pdf", "svg")
-
 
 def format_of(path: Path) -> str:
     """The format of the picture that the ending of its name asks for."""
-    ending = path.suffix.removeprefix(".").lower()
-    if ending not in FORMATS:
-        endings = ", ".join(f".{name}" for name in FORMATS[:-1])
-        raise RunError(
-            f"{path} must end in {endings} or .{FORMATS[-1]}, which says what kind of picture to write"
-        )
-    return ending
+    if (ending := path.suffix.lower()) not in (".png", ".pdf", ".svg"):
+        raise RunError(f"{path} must end in .png, .pdf or .svg, which says what kind of picture to write")
+    return ending.removeprefix(".")
 
 
 _FIRST = ("key_init", "forget_bias", "learning_rate", "batch_size", "seed")
@@ -63,17 +57,13 @@ def draw_curves(
 ) -> bytes:
     """The picture: cost against minibatches, one line per run; the cost of the answer where the task has one."""
     from cycler import cycler
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     task = TASKS[task_name]
     key = curve_key(logs)
     figure = Figure(figsize=(7.5, 4.5), layout="constrained", dpi=120)
-    FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    axes.set_prop_cycle(
-        cycler(linestyle=["-", "--", "-."]) * cycler(color=CYCLE)
-    )  # all the colours solid first
+    axes.set_prop_cycle(cycler(linestyle=["-", "--", "-."]) * cycler(color=CYCLE))  # all colours solid first
     highest = 0.0
     for log, label in zip(logs, labels, strict=True):
         costs = [line[key] for line in log]

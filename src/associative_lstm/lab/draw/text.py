@@ -30,29 +30,21 @@ def _text_and_mask(task: Task, batch: Batch, lane: int) -> tuple[str, list[bool]
     return _characters(task, torch.cat([batch.inputs[:1, lane], targets])), [False, *mask]
 
 
-def scored_lines(task: Task, batch: Batch, lane: int = 0) -> Iterator[Text]:
-    """The text in lines, with the scored symbols coloured and marked from below."""
-    text, mask = _text_and_mask(task, batch, lane)
-    for start in range(0, len(text), _WIDTH):
-        piece, marks = text[start : start + _WIDTH], mask[start : start + _WIDTH]
-        line = Text()
-        for character, scored in zip(piece, marks, strict=True):
-            line.append(character, style="bold green" if scored else "dim")
-        yield line
-        yield Text("".join(" ^"[scored] for scored in marks).rstrip(), style="green")
+def scored_lines(task: Task, batch: Batch, logits: Tensor | None = None, lane: int = 0) -> Iterator[Text]:
+    """The text in lines, scored symbols in colour and marked from below.
 
-
-def predicted_lines(task: Task, batch: Batch, logits: Tensor, lane: int = 0) -> Iterator[Text]:
-    """The text in lines, scored symbols green where the network is right and red where not; below, what it said."""
+    With the ``logits`` of a network, they are red where it is wrong, and below is what it said.
+    """
     text, mask = _text_and_mask(task, batch, lane)
-    said = _characters(task, logits[:, lane].argmax(-1)).rjust(len(text))
+    said = text if logits is None else _characters(task, logits[:, lane].argmax(-1)).rjust(len(text))
     for start in range(0, len(text), _WIDTH):
         line, below = Text(), Text()
         for k in range(start, min(start + _WIDTH, len(text))):
             right = said[k] == text[k]
-            colour = "green" if right else "red"
+            colour, good = "green" if right else "red", "^" if logits is None else "✓"
             line.append(text[k], style=f"bold {colour}" if mask[k] else "dim")
-            below.append(("✓" if right else said[k]) if mask[k] else " ", style=colour)
+            below.append((good if right else said[k]) if mask[k] else " ", style=colour)
+        below.rstrip()
         yield line
         yield below
 

@@ -85,27 +85,14 @@ class Table(Experiment):
         config = complete({"task": self.task, "seed": seed, **PRESETS[row.preset], **batch})
         parameters = count_parameters(build_model(config, task_of(config)))
         difference = row.paper_parameters - parameters
-        return Entry(
-            network=row.network,
-            size=row.size,
-            parameters=parameters,
-            paper_parameters=row.paper_parameters,
-            difference=difference,
-            known=_known(config, difference),
-            speed=time.get("speed"),
-            paper_speed=paper_speed,
-            seconds=time["milliseconds"] / 1e3 if time else None,
-        )
+        counted = parameters, row.paper_parameters, difference, _known(config, difference)
+        timed = time.get("speed"), paper_speed, time["milliseconds"] / 1e3 if time else None
+        return Entry(row.network, row.size, *counted, *timed)
 
 
 def _associative(name: str, preset: str, parameters: int) -> list[Row]:
     return [
-        Row(
-            f"{name}, {counted(copies, 'copy')}",
-            "128 (64 complex)",
-            f"{preset}{copies}",
-            parameters,
-        )
+        Row(f"{name}, {counted(copies, 'copy')}", "128 (64 complex)", f"{preset}{copies}", parameters)
         for copies in (1, 4, 8)
     ]
 

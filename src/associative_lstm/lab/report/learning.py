@@ -57,7 +57,7 @@ def plots_of(figure: LearningFigure, runs: Runs, lines: dict[str, Json]) -> list
     found = []
     for stem, title, planned, names in figure.panels:
         read = [_read(runs, curve) for curve in planned]
-        labels = names or [c.curve.network.label for c in read]
+        labels = names or [c.label for c in read]
         entries = [
             series(
                 label,
@@ -158,7 +158,7 @@ def _test_plots(figure: WikipediaFigure, runs: Runs, lines: dict[str, Json]) -> 
             views = {"best": [i for i in chosen if i in lines], "sweep": [i for i in ids if i in lines]}
             rate = None if p.shown is None else p.shown.config.learning_rate
             note = "" if row.finished else row.state
-            entries.append(series(p.label, look_of(p.found.curve.network), views, rate, note))
+            entries.append(series(p.found.label, look_of(p.found.curve.network), views, rate, note))
         plot = learning_plot(f"{figure.title}, {what}", panel.curves[0].task, entries, f"Cost, {what}")
         # From 8 bits, the first minibatches would dwarf the rest: the axis begins where a twentieth is done.
         top = 1.05 * max((float(costs.max(initial=0.0)) for costs in late), default=0.0)
@@ -181,4 +181,4 @@ def _pass_row(p: Passes) -> NetworkRow:
     tested = [] if run is None else [f"{cost:.4g} on the test text" for cost in run.tests.values()][-1:]
     final = ", ".join([*tested, *([] if done else [state])])
     seconds = "" if run is None else f"{seconds_of(run):,.0f}"
-    return NetworkRow(p.label, _anchor(p.found), state, done, [], final, "", seconds)
+    return NetworkRow(p.found.label, _anchor(p.found), state, done, [], final, "", seconds)

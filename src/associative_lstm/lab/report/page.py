@@ -15,8 +15,7 @@ from associative_lstm.lab.files import as_run_error, write_atomically
 from associative_lstm.lab.report.lines import PALETTE, Json
 from associative_lstm.lab.report.runs import Group, Runs, again, last_tenth, seconds_of, state_of_run
 from associative_lstm.lab.report.sections import Section, bench_section, markdown, section_of
-from associative_lstm.lab.report.summary import counts, sentences
-from associative_lstm.lab.report.verdicts import as_markdown
+from associative_lstm.lab.report.summary import as_markdown, counts, sentences
 
 STEPS = len(EXPERIMENTS) + 2
 """How often :func:`write_report` tells that it has got further."""

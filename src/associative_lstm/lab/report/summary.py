@@ -1,8 +1,10 @@
-"""What came out, in three sentences and as counts; ``method.md`` has how it was measured and what was changed."""
+"""What came out: in three sentences, as counts, and claim by claim; ``method.md`` has how it was measured."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
 
 from associative_lstm.lab.experiments.claim import Claim
+from associative_lstm.lab.report.sections import Section
 
 
 def _all(verdict: str, *keys: str) -> dict[str, str]:
@@ -42,3 +44,33 @@ def counts(claims: Iterable[Claim]) -> dict[str, int]:
     """How many claims hold, fail, are undecided."""
     verdicts = [claim.verdict for claim in claims]
     return {verdict: verdicts.count(verdict) for verdict in ("holds", "fails", "undecided")}
+
+
+def as_markdown(sections: Sequence[Section]) -> str:
+    """Every claim with its verdict and its numbers, for a folder beside those of the experiments."""
+    claims = {name: claim for section in sections for name, claim in section.claims.items()}
+    numbers = counts(claims.values())
+    lines = [
+        "# What was reproduced",
+        "",
+        *(line for sentence in sentences(claims) for line in (sentence, "")),
+        f"**Of {len(claims)} claims {numbers['holds']} hold, {numbers['fails']} fail and {numbers['undecided']} are "
+        "undecided.** Each is below, with its criterion and what was measured.",
+        "",
+        "This page is made by `alstm report --out results/README.md` from the logs of the runs and the results in "
+        "the folders beside it; `alstm report` makes a page with every curve.",
+        "",
+    ]
+    for section in sections:
+        if not section.claims:
+            continue
+        lines += [f"## {section.title}", "", f"[{section.id}]({section.id}): `{section.command}`", ""]
+        for name, claim in section.claims.items():
+            lines += [
+                f'- <a id="{name}"></a>**{claim.verdict}**: {claim.sentence}',
+                f"  <br>Criterion: {claim.criterion}.",
+                f"  <br>Measured: {claim.measured}.",
+            ]
+        lines += [""]
+    method = (files("associative_lstm.lab.report") / "method.md").read_text(encoding="utf-8")
+    return "\n".join([*lines, "## How it was measured", "", method])

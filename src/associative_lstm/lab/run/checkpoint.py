@@ -23,7 +23,6 @@ from associative_lstm.lab.files import write_atomically
 from associative_lstm.lab.run.config import Config
 
 _NAME = re.compile(r"checkpoint-(\d{1,12})-([0-9a-f]{16})\.pt")
-_KEPT = 2
 
 
 class DamagedCheckpoint(Exception):
@@ -89,9 +88,7 @@ def export_weights(path: Path, weights: dict[str, Tensor], config: Config, step:
     """Write the weights as safetensors, with the configuration that rebuilds the model in the metadata."""
     tensors = {name: tensor.detach().contiguous() for name, tensor in weights.items()}
     run = json.dumps({"config": dataclasses.asdict(config), "step": step})
-    write_atomically(
-        path, save(tensors, {"run": run})
-    )  # one entry: safetensors writes several in random order
+    write_atomically(path, save(tensors, {"run": run}))  # one entry: several would be in random order
 
 
 def exported_step(path: Path) -> int:

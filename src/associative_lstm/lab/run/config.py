@@ -26,7 +26,6 @@ _LIMITS: dict[type, dict[str, Any]] = {
     int: {"le": LARGEST},
     float: {"ge": -_LARGEST_FLOAT, "le": _LARGEST_FLOAT},
     str: {"pattern": r"^[^\x00]*$"},
-    bool: {},
 }
 """What every key of a type has to keep within, in pydantic's words."""
 

@@ -125,11 +125,9 @@ def evaluate(
             "the cost is not finite: the network, which has diverged, says nothing that could be measured"
         )
     n = len(bits)
-    error = (
-        math.sqrt(n / (n - 1) * float(((bits - r * units) ** 2).sum())) / max(total, 1.0)
-        if n > 1
-        else math.inf
-    )
+    error = math.inf
+    if n > 1:
+        error = math.sqrt(n / (n - 1) * float(((bits - r * units) ** 2).sum())) / max(total, 1.0)
     return Evaluation(
         r,
         (r - 1.96 * error, r + 1.96 * error),

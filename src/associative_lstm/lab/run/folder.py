@@ -73,7 +73,7 @@ def hold(folder: Path) -> contextlib.ExitStack:
         return held.pop_all()
 
 
-class RunLog:
+class RunLog(contextlib.AbstractContextManager["RunLog"]):
     """A run folder opened for writing, by one process at a time.
 
     Args:
@@ -198,9 +198,6 @@ class RunLog:
         """Close the files and let go of the folder."""
         with contextlib.suppress(OSError):  # a full disk has been reported already
             self._open_files.close()
-
-    def __enter__(self) -> "RunLog":
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()

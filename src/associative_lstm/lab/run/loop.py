@@ -124,19 +124,16 @@ def _loop(
     if trainer.step == 0:  # whatever happens from now on, there is a checkpoint that the log goes on from
         last_good = _checkpoint(trainer, log, last_good, time.perf_counter() - started)
     while True:
-        if tested < trainer.step and _test_due(config, trainer.step):
-            begun = time.perf_counter()
-            try:
-                record = _test(trainer, folder, asked, meter)
-            except Diverged as error:
-                raise Diverged(f"{error}; {_kept(last_good, folder)}") from error
-            if log is not None:
-                log.append_test(record)
-            tested = trainer.step
-            started += time.perf_counter() - begun  # the log has seconds of training
-        if trainer.step >= config.steps:
-            break
         try:
+            if tested < trainer.step and _test_due(config, trainer.step):
+                begun = time.perf_counter()
+                record = _test(trainer, folder, asked, meter)
+                if log is not None:
+                    log.append_test(record)
+                tested = trainer.step
+                started += time.perf_counter() - begun  # the log has seconds of training
+            if trainer.step >= config.steps:
+                break
             trainer.train_step()
         except Diverged as error:
             raise Diverged(f"{error}; {_kept(last_good, folder)}") from error
@@ -178,7 +175,7 @@ def _test(trainer: Trainer, folder: Path, asked: Asked, meter: Meter) -> dict[st
         nonlocal done
         done += 1
         meter.test(done / len(reading))
-        if number := _asked(trainer, asked):
+        if number := most_of(fabric, asked()):
             raise _interruption(trainer, folder, number)
 
     sums = torch.tensor(cost_of_reading(trainer.model, task, reading, advance), dtype=torch.float64)
@@ -220,17 +217,12 @@ def _command(trainer: Trainer) -> str:
 
 
 def _agreed(trainer: Trainer, asked: Asked) -> int:
-    """Whether to stop now: several processes must do so after the same step, and ask each other at every tenth.
+    """The signal that says to stop now, or 0: several processes do so after the same step, and agree at every tenth.
 
     torchrun kills processes that have not ended 30 seconds after Ctrl-C, so ten steps should not take longer.
     """
     if trainer.fabric.world_size > 1 and trainer.step % 10:
         return 0
-    return _asked(trainer, asked)
-
-
-def _asked(trainer: Trainer, asked: Asked) -> int:
-    """The signal that has asked this process, or any of several, to stop; 0 if none has."""
     return most_of(trainer.fabric, asked())
 
 

@@ -82,12 +82,10 @@ def build_model(config: Config, task: Task) -> SequenceModel:
 
 
 def _build(config: Config, task: Task) -> SequenceModel:
-    entry = NETWORKS[config.model]
-    network, options = entry.network_class(), entry.arguments(vars(config))
     layers: list[Any] = []
     width = task.input_size
     for _ in range(config.layers):
-        layers.append(network(width, config.hidden_size, **options))
+        layers.append(NETWORKS[config.model].make(width, vars(config)))
         width = int(layers[-1].output_size)
     return SequenceModel(layers, task.output_size, symbols=task.vocabulary is not None)
 

@@ -26,6 +26,7 @@ _MEMORY = 2**27  # for xz to read with; what is written here needs a tenth of it
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,=+-]{0,199}")
 _TEXTS = (".toml", ".json", ".jsonl", ".txt")
 _LOGS = ("log.jsonl", "test.jsonl")
+_IS_LAST = "config.toml".__eq__  # of the files that come or go: while it is there, the folder is the run
 
 Texts = Mapping[str, bytes]
 """The files of a run by name."""
@@ -132,8 +133,7 @@ def remove_packed(path: Path, runs: Collection[str]) -> tuple[int, dict[Path, li
         if rest := {entry.name for entry in folder.iterdir()} - same - {"lock"}:
             kept[folder] = sorted(rest)
             continue
-        # The configuration last: until it goes, the folder is the run.
-        for name in sorted([*content[run], "lock"], key=lambda name: name == "config.toml"):
+        for name in sorted([*content[run], "lock"], key=_IS_LAST):
             (folder / name).unlink(missing_ok=True)
         folder.rmdir()
         removed += 1
@@ -154,9 +154,7 @@ def unpack(runs: Path, tasks: Collection[str] = ()) -> dict[Path, int]:
     for path in packs:
         missing[path] = {}
         for run, texts in _read(path).items():
-            for name in sorted(
-                texts, key=lambda name: name == "config.toml"
-            ):  # last: from then on it is a run
+            for name in sorted(texts, key=_IS_LAST):
                 target = _task_of(path) / run / name
                 if not os.path.lexists(target):
                     missing[path][target] = texts[name]

@@ -26,11 +26,9 @@ class Meter:
     """Tells ``show`` a few times a second where the run is."""
 
     def __init__(self, trainer: Trainer, show: Show | None) -> None:
-        self._trainer, self._show = trainer, show
-        self._cost = float("nan")
-        self._logged = 0.0
+        self._trainer, self._show, self._next = trainer, show, 0.0
+        self._cost, self._logged = float("nan"), 0.0
         self._start: tuple[float, int, float] | None = None
-        self._next = 0.0
         self._last = Progress(trainer.step, trainer.config.steps, self._cost, 0.0, 0.0)
 
     def logged(self, cost: float) -> None:
@@ -38,31 +36,27 @@ class Meter:
         self._logged += self._trainer.totals.symbols
 
     def step(self) -> None:
-        now, trainer = time.perf_counter(), self._trainer
-        totals = trainer.totals
+        now, totals = time.perf_counter(), self._trainer.totals
+        step, steps = self._trainer.step, self._trainer.config.steps
         symbols = self._logged + totals.symbols
         if self._start is None:  # the first step may have compiled kernels: the clock starts after it
-            self._start = now, trainer.step, symbols
+            self._start = now, step, symbols
             return
-        if self._show is None or (now < self._next and trainer.step < trainer.config.steps):
-            return
-        self._next = now + 0.2
         start, first, before = self._start
         cost = totals.bits / max(totals.units, 1.0) if totals.steps > 20 else self._cost
-        left = trainer.config.steps - trainer.step
-        rate, seconds = (symbols - before) / (now - start), (now - start) / (trainer.step - first) * left
-        self._last = Progress(trainer.step, trainer.config.steps, cost, rate, seconds)
+        rate, seconds = (symbols - before) / (now - start), (now - start) / (step - first) * (steps - step)
+        self._last = Progress(step, steps, cost, rate, seconds)
         self._tell(self._last)
 
     def test(self, share: float) -> None:
-        now = time.perf_counter()
-        if self._show is not None and now >= self._next:
-            self._next = now + 0.2
-            self._tell(self._last._replace(step=self._trainer.step, tested=share))
+        self._tell(self._last._replace(step=self._trainer.step, tested=share))
 
     def _tell(self, progress: Progress) -> None:
+        at_its_end = progress.step == progress.steps and progress.tested is None
+        if self._show is None or (time.perf_counter() < self._next and not at_its_end):
+            return
+        self._next = time.perf_counter() + 0.2
         try:
-            if self._show is not None:
-                self._show(progress)
+            self._show(progress)
         except OSError:  # nobody is there to see it, as after a terminal was closed: no reason to stop
             self._show = None

@@ -191,9 +191,8 @@ class Trainer:
         ):
             raise ValueError("its totals are not numbers")
         self.state = None if mine["state"] is None else clone_like(self._any_state(), mine["state"])
-        load_weights(
-            self.model, content["model"]
-        )  # now: the call that showed the form of a state may have left its mark
+        # now: the call that showed the form of a state may have left its mark
+        load_weights(self.model, content["model"])
         self._load_moments(content["moments"])
         self.stream.load_state(mine["stream"])
         self.step, self.totals = step, Totals(**totals)

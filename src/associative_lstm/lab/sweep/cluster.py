@@ -30,10 +30,9 @@ LOST_AT_MOST = 5
 
 
 class Changes(NamedTuple):
-    """What has changed in a run's folder: the growth of files, and which checkpoints there are now."""
+    """What has changed in a run's folder: files by name, as they are now, and which checkpoints there are."""
 
-    grown: dict[str, tuple[int, bytes]]
-    """By name, where in the file this content begins: 0 for all of it."""
+    files: dict[str, bytes]
     checkpoints: list[str]
 
 
@@ -148,7 +147,7 @@ def train_elsewhere(
             trainer.join(LOOK_EVERY)
             alive = trainer.is_alive()  # asked before the look: the last one is at what is final
             changes = changes_since(sent, folder)
-            if changes.grown:
+            if changes.files:
                 yield changes
         if not outcome:
             raise RunError("training ended with an error that is not its own")
@@ -162,7 +161,7 @@ def changes_since(sent: dict[str, bytes], folder: Path) -> Changes:
     """
     checkpoints = [path.name for path in find_checkpoints(folder)]
     others = [p.name for p in folder.iterdir() if p.is_file() and p.name not in ("lock", *checkpoints)]
-    grown = {}
+    files = {}
     for name in [*checkpoints, *(n for n in others if not n.startswith((".", "checkpoint-")))]:
         if name in checkpoints and name in sent:
             continue  # a checkpoint never changes
@@ -171,12 +170,10 @@ def changes_since(sent: dict[str, bytes], folder: Path) -> Changes:
         except OSError:  # a checkpoint that has just been replaced
             checkpoints = [c for c in checkpoints if c != name]
             continue
-        before = sent.get(name)
-        if data != before:
-            start = len(before) if before is not None and data.startswith(before) else 0
-            grown[name] = (start, data[start:])
+        if data != sent.get(name):
+            files[name] = data
             sent[name] = b"" if name in checkpoints else data
-    return Changes(grown, checkpoints)
+    return Changes(files, checkpoints)
 
 
 def apply(changes: Changes, folder: Path) -> None:
@@ -184,19 +181,9 @@ def apply(changes: Changes, folder: Path) -> None:
 
     So whatever is there when this machine stops is a run that can go on.
     """
-    new_checkpoint = any(name in changes.checkpoints for name in changes.grown)
     order = {"config.toml": -1} | dict.fromkeys(changes.checkpoints, 1)  # the first makes the folder a run
-    for name, (start, data) in sorted(changes.grown.items(), key=lambda item: order.get(item[0], 0)):
-        if start == 0:
-            write_atomically(folder / name, data)
-            continue
-        with open(folder / name, "r+b") as file:
-            file.truncate(start)
-            file.seek(start)
-            file.write(data)
-            if new_checkpoint:  # which knows of these lines: they must be on the disk before it
-                file.flush()
-                os.fsync(file.fileno())
+    for name in sorted(changes.files, key=lambda name: order.get(name, 0)):
+        write_atomically(folder / name, changes.files[name])
     if changes.checkpoints:
         for path in find_checkpoints(folder):
             if path.name not in changes.checkpoints:

@@ -30,10 +30,6 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
-
-
 class _Tasks(UserDict[str, Any]):
     """Task classes by name, each imported when it is asked for."""
 

@@ -134,16 +134,11 @@ def lanes_of(batch_size: int, rank: int, world_size: int) -> range:
 
 def checked_positions(state: dict[str, Any], key: str, count: int) -> list[int]:
     """``state[key]`` if it is a list of ``count`` non-negative integers, as a saved position must be."""
-    value = state.get(key) if isinstance(state, dict) else None
-    if (
-        not isinstance(value, list)
-        or len(value) != count
-        or not all(type(v) is int and 0 <= v < 2**62 for v in value)
-    ):
-        raise ValueError(
-            f"stream state: {key!r} must be a list of {count} non-negative integers, got {value!r}"
-        )
-    return value
+    value: Any = state.get(key) if isinstance(state, dict) else None
+    whole = isinstance(value, list) and len(value) == count
+    if whole and all(type(v) is int and 0 <= v < 2**62 for v in value):
+        return value
+    raise ValueError(f"stream state: {key!r} must be a list of {count} non-negative integers, got {value!r}")
 
 
 def to_batch(inputs: Any, targets: Any, mask: Any) -> Batch:

@@ -54,10 +54,6 @@ def _until(*curves: CurveRuns) -> int:
     return min(c.curve.steps for c in curves)
 
 
-def _label(c: CurveRuns) -> str:
-    return c.curve.network.label
-
-
 def _costs(c: CurveRuns, until: int, measure: Callable[..., float] = final_cost) -> list[float]:
     return [measure(run, until) for run in c.runs]
 
@@ -111,7 +107,7 @@ def _times_as_long(left: CurveRuns, right: CurveRuns) -> Numbers:
     a, b = _times(left), _times(right)
     if not np.isfinite([*a, *b]).all():
         return {}
-    return {f"{_label(right)} over {_label(left)}": float(np.mean(b) / np.mean(a))}
+    return {f"{right.label} over {left.label}": float(np.mean(b) / np.mean(a))}
 
 
 def _ratio(a: Sequence[float], b: Sequence[float]) -> float | str:
@@ -149,9 +145,9 @@ def compare(
         until = _until(first, second)
         a, b = _costs(first, until, measure), _costs(second, until, measure)
         numbers: Numbers = {
-            _label(first): spread(a, "diverged"),
-            _label(second): spread(b, "diverged"),
-            f"{_label(second)} over {_label(first)}": _ratio(a, b),
+            first.label: spread(a, "diverged"),
+            second.label: spread(b, "diverged"),
+            f"{second.label} over {first.label}": _ratio(a, b),
         }
         return beats(a, b, factor), numbers
 
@@ -164,7 +160,7 @@ def solve(*needs: Need) -> Criterion:
     def one(c: CurveRuns) -> Decision:
         unsolved = [run for run in c.runs if not np.isfinite(solved_at(run))]
         open_ends = all(run.diverged or measures.is_falling(run, c.curve.steps) for run in unsolved)
-        name = f"{c.curve.task}, {_label(c)}"
+        name = f"{c.curve.task}, {c.label}"
         return not unsolved or (None if open_ends else False), {
             f"{name}: solved at minibatch": _solving(c),
             f"{name}: final cost": _final(c.runs, c.curve.steps),
@@ -178,7 +174,7 @@ def solve_sooner(first: Sequence[str], second: Sequence[str], factor: float = 1.
 
     def decide(found: Found) -> Decision:
         curves = {name: found["copy", name] for name in (*first, *second)}
-        numbers: Numbers = {f"{_label(c)}: solved at minibatch": _solving(c) for c in curves.values()}
+        numbers: Numbers = {f"{c.label}: solved at minibatch": _solving(c) for c in curves.values()}
         verdicts = []
         for a, b in itertools.product((curves[n] for n in first), (curves[n] for n in second)):
             numbers |= _times_as_long(a, b)
@@ -210,8 +206,8 @@ def soon_after(first: Sequence[str], second: str, factor: float) -> Criterion:
 
     def one(c: CurveRuns, later: CurveRuns) -> Decision:
         verdict, times = _later(c, later, at_most=factor)
-        solving = {f"{_label(each)}: solved at minibatch": _solving(each) for each in (later, c)}
-        return verdict, solving | {f"{_label(later)} over {_label(c)}": times}
+        solving = {f"{each.label}: solved at minibatch": _solving(each) for each in (later, c)}
+        return verdict, solving | {f"{later.label} over {c.label}": times}
 
     all_of_them = _all([_on("copy", (name, second)) for name in first], one)
     return all_of_them._replace(needs=_on("copy", (*first, second)))  # the order in which a page lists them
@@ -242,9 +238,9 @@ def slowdown(networks: Sequence[str], *, at_least: float = 0.0, at_most: float =
     def one(fixed: CurveRuns, variable: CurveRuns) -> Decision:
         verdict, times = _later(fixed, variable, at_least, at_most)
         return verdict, {
-            f"{_label(fixed)}: fixed, solved at minibatch": _solving(fixed),
-            f"{_label(fixed)}: variable, solved at minibatch": _solving(variable),
-            f"{_label(fixed)}: times as long": times,
+            f"{fixed.label}: fixed, solved at minibatch": _solving(fixed),
+            f"{fixed.label}: variable, solved at minibatch": _solving(variable),
+            f"{fixed.label}: times as long": times,
         }
 
     return _all([[("copy", name), ("copy-variable", name)] for name in networks], one)
@@ -290,10 +286,10 @@ def gap(task: str, *lstms: str) -> Criterion:
             runs = [min(second.sweep.values(), key=lambda run: final_cost(run, until))]
         a, b = ([final_cost(run, until) for run in seeds] for seeds in (first.runs, runs))
         numbers: Numbers = {
-            _label(c): f"{_final(seeds, until)} at rate {seeds[0].config.learning_rate:g}"
+            c.label: f"{_final(seeds, until)} at rate {seeds[0].config.learning_rate:g}"
             for c, seeds in ((first, first.runs), (second, runs))
         }
-        return beats(a, b), numbers | {f"{_label(second)} over the Associative LSTM": _ratio(a, b)}
+        return beats(a, b), numbers | {f"{second.label} over the Associative LSTM": _ratio(a, b)}
 
     return _all([_on(task, (GAPS[task], lstm)) for lstm in lstms], one, by_sweeps=True)
 

@@ -21,24 +21,20 @@ def look_of(network: Network) -> Look:
     return NETWORKS[network.values["model"]].look(network.values)
 
 
-def axis_label(task: str) -> str:
-    """What is drawn upwards: on copy tasks the bits on the answer alone, which chance gives a known value."""
-    return "bits on the answer" if TASKS[task].episodic else TASKS[task].unit
-
-
 def draw_figure(title: str, curves: Sequence[CurveRuns]) -> Picture:
     """Mean over seeds, averaged over 500 minibatches, with the range of the seeds; linear beside logarithmic.
 
     From chance downwards: some networks leap far above it for a moment.
     """
-    chance = TASKS[curves[0].curve.task].chance
+    task = TASKS[curves[0].curve.task]
+    chance, upwards = task.chance, "bits on the answer" if task.episodic else task.unit
     with style():
         picture = Picture((10.5, 5.6), layout="constrained")
         left, right = picture.subplots(1, 2)
         for axes in (left, right):
             for c in curves:
                 _draw_curve(axes, c)
-            axes.set(xlabel="minibatches", ylabel=axis_label(curves[0].curve.task), xlim=(0, None))
+            axes.set(xlabel="minibatches", ylabel=upwards, xlim=(0, None))
             axes.xaxis.set_major_locator(MaxNLocator(5))
             axes.xaxis.set_major_formatter("{x:,.0f}")
         left.set_ylim(0, 1.2 * chance)
@@ -79,7 +75,7 @@ def _draw_curve(axes: Axes, c: CurveRuns) -> None:
     rate = f", rate {c.rate:g}" if c.rate is not None else ""
     lost = sum(run.diverged is not None for run in c.runs)
     diverged = f", {lost} of {len(c.runs)} seeds diverged" if lost else ""
-    label = f"{c.curve.network.label}{rate}{diverged}"
+    label = f"{c.label}{rate}{diverged}"
     axes.plot(step, values.mean(0), line, color=colour, label=label)
     if len(runs) > 1:
         axes.fill_between(step, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
@@ -97,7 +93,7 @@ def draw_sweep(title: str, curves: Sequence[CurveRuns]) -> Picture:
             shown = [(rate, cost) for rate, cost in zip(rates, costs, strict=True) if np.isfinite(cost)]
             if shown:
                 x, y = zip(*shown, strict=True)
-                axes.plot(x, y, line, marker="o", color=colour, label=c.curve.network.label)
+                axes.plot(x, y, line, marker="o", color=colour, label=c.label)
             ends = [final_cost(run, c.curve.steps) for run in c.runs]
             if c.rate is not None:
                 axes.plot([c.rate] * len(ends), ends, "x", color=colour, markersize=7)

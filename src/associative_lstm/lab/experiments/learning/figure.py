@@ -1,7 +1,7 @@
 """A figure of learning curves: its runs; then, from their logs, its pictures, its table and its claims."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -16,8 +16,7 @@ from associative_lstm.lab.experiments.learning.criteria import Criterion
 from associative_lstm.lab.experiments.learning.curves import Curve, curve, smoke
 from associative_lstm.lab.experiments.learning.drawing import draw_figure, draw_sweep
 from associative_lstm.lab.experiments.learning.measures import final_cost, solved_at, whole_cost
-from associative_lstm.lab.experiments.learning.runs import SHARE, CurveRuns, Logs, make_runs
-from associative_lstm.lab.sweep.jobs import Execute, Show
+from associative_lstm.lab.experiments.learning.runs import SHARE, CurveRuns, Logs
 
 
 @dataclass(frozen=True)
@@ -125,15 +124,6 @@ def preparation(*, seed: int = 0, quick: bool = False) -> Callable[[Curve], Curv
         return dataclasses.replace(chosen, seeds=tuple(seed + s for s in chosen.seeds))
 
     return prepare
-
-
-def make(
-    figures: Iterable[LearningFigure], logs: Logs, execute: Execute, show: Show | None = None
-) -> Sequence[str]:
-    """Make what is missing of the runs of the figures and of their claims; why any could not be made."""
-    return make_runs(
-        logs.folder, [logs.prepare(c) for figure in figures for c in figure.needed], execute, show
-    )
 
 
 def _rows(curves: Sequence[CurveRuns]) -> list[dict[str, object]]:

@@ -50,7 +50,7 @@ def _figure(
 
 def _against_ntm(number: int, title: str, task: str, letters: str) -> LearningFigure:
     """Minibatches of 1: both networks solve the task, and one of them more steadily."""
-    ours, ntm = STEADY
+    names = dict(zip(("Associative LSTM with 3 heads and 4 copies", "NTM"), STEADY, strict=True))
     solving = [
         LearningClaim(
             f"6{letter}",
@@ -58,9 +58,7 @@ def _against_ntm(number: int, title: str, task: str, letters: str) -> LearningFi
             f"the cost, {_SOLVE_TEXT}, falls below 0.1 bits; {_FALLS}",
             criteria.solve((task, network)),
         )
-        for letter, name, network in zip(
-            letters, ("Associative LSTM with 3 heads and 4 copies", "NTM"), (ours, ntm), strict=False
-        )
+        for letter, (name, network) in zip(letters, names.items(), strict=False)
     ]
     steady = LearningClaim(
         f"6{letters[-1]}",

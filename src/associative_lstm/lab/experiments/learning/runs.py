@@ -97,6 +97,11 @@ class CurveRuns:
     runner_up: float | None = None
 
     @property
+    def label(self) -> str:
+        """What a reader calls the network."""
+        return self.curve.network.label
+
+    @property
     def finished(self) -> bool:
         """Whether every run has all its minibatches, or has diverged."""
         whole = [run for run in self.runs if run.diverged or run.steps >= self.curve.steps]
@@ -110,7 +115,7 @@ class CurveRuns:
 
     def sweep_cost(self, rate: float) -> float:
         """What the rates are compared by; infinite for a run that diverged before the end of the sweep."""
-        return _sweep_cost(self.sweep[rate], self.curve)
+        return self.sweep[rate].last(SHARE, until=self.curve.sweep_steps)
 
 
 SHARE = 0.2
@@ -129,7 +134,8 @@ def read_curve(runs: Path, curve: Curve, read: Read = read_run) -> CurveRuns:
 
     jobs = [job(rate, curve.sweep_steps) for rate in curve.rates]
     if all(map(is_finished, jobs)):  # where the first or the last rate is best, the next one beyond too
-        costs = {each.config.learning_rate: _sweep_cost(read(each.folder), curve) for each in jobs}
+        ends = [read(each.folder).last(SHARE, until=curve.sweep_steps) for each in jobs]
+        costs = dict(zip(curve.rates, ends, strict=True))
         best = min(costs, key=costs.__getitem__)
         if best in BEYOND and np.isfinite(costs[best]):
             jobs.append(job(BEYOND[best], curve.sweep_steps))
@@ -171,10 +177,6 @@ class Logs:
     def name(self, folder: Path) -> str:
         """The path of a run under the folder of all."""
         return folder.relative_to(self.folder).as_posix()
-
-
-def _sweep_cost(run: Run, curve: Curve) -> float:
-    return run.last(SHARE, until=curve.sweep_steps)
 
 
 def _contest(c: CurveRuns) -> tuple[list[float], int, bool]:

@@ -82,11 +82,6 @@ class Passes:
     whole: int
 
     @property
-    def label(self) -> str:
-        """What a reader calls the network."""
-        return self.found.curve.network.label
-
-    @property
     def runs(self) -> list[Run]:
         """The passes, as far as they have come."""
         chosen = (self.found.rate, self.found.runner_up)
@@ -131,7 +126,7 @@ class Passes:
 def _unfinished(passes: Iterable[Passes]) -> list[str]:
     """The passes that are not over yet, in words."""
     return [
-        f"{p.label} at rate {run.config.learning_rate:g} ({run.steps:,} of {p.whole:,} minibatches)"
+        f"{p.found.label} at rate {run.config.learning_rate:g} ({run.steps:,} of {p.whole:,} minibatches)"
         for p in passes
         for run in p.awaited
     ]
@@ -228,14 +223,14 @@ class WikipediaFigure(LearningFigure):
             so_far = "0" if run is None else f"{run.steps:,}"
             rate = "" if run is None else f"{run.config.learning_rate:g}"
             shown = f"{cost:.3f}" if cost is not None else "diverged" if p.diverged else "not yet"
-            measured.append([p.label, f"{parameters:,}", rate, so_far, shown])
+            measured.append([p.found.label, f"{parameters:,}", rate, so_far, shown])
         table = markdown_table(
             ["network", "parameters", "learning rate", "minibatches", "after one pass"], measured
         )
         notes = []
         if awaited := _unfinished(passes):
             notes.append(f"Not judged, because not whole: {'; '.join(awaited)}.")
-        if absent := [p.label for p in passes if not p.found.sweep]:
+        if absent := [p.found.label for p in passes if not p.found.sweep]:
             notes.append(f"Not yet run: {'; '.join(absent)}.")
         curve = passes[0].found.curve
         *some, longest = [f"{length:,}" for length in _contest_lengths(curve)]
@@ -350,7 +345,9 @@ def _picture(title: str, passes: Sequence[Passes]) -> Figure:
             colour, line = look_of(p.found.curve.network)
             axes.plot(step / p.whole, cost, color=colour, linewidth=0.9, alpha=0.6)
             x, y = [s / p.whole for s in run.tests], list(run.tests.values())
-            axes.plot(x, y, f"o{line}", color=colour, label=f"{p.label}, rate {run.config.learning_rate:g}")
+            axes.plot(
+                x, y, f"o{line}", color=colour, label=f"{p.found.label}, rate {run.config.learning_rate:g}"
+            )
             late = [*cost[step > p.whole / 20], *y]
             lowest, highest = min([lowest, *late]), max([highest, *late])
         if highest:
@@ -376,7 +373,7 @@ def rates_table(passes: Sequence[Passes]) -> str:
             if last is None and (run.diverged or run in p.awaited):
                 shown[-1] = f"{'diverged after' if run.diverged else 'not whole:'} {run.steps:,}"
             name = f"**{rate:g}**" if run in p.runs else f"{rate:g}"
-            rows.append([p.label, name, *shown, f"{np.max(run.gradient_norm, initial=0.0):.2g}"])
+            rows.append([p.found.label, name, *shown, f"{np.max(run.gradient_norm, initial=0.0):.2g}"])
     at_tests = f"test, {first_test:,}", "test, one pass"
     return markdown_table(["network", "rate", *(f"{n:,}" for n in lengths), *at_tests, "gradient"], rows)
 

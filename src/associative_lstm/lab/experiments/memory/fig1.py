@@ -56,8 +56,8 @@ def run(
         f"every image has a smaller error from {COPIES[1]} copies than from {COPIES[0]}, and from {COPIES[2]} than "
         f"from {COPIES[1]}",
         bool(((most < some) & (some < fewest)).all()),
-        **{f"mean squared error, {_copies(c)}": errors[c].mean().item() for c in COPIES},
-        **{f"expected error, {_copies(c)}": predicted[c] for c in COPIES},
+        **{f"mean squared error, {counted(c, 'copy')}": errors[c].mean().item() for c in COPIES},
+        **{f"expected error, {counted(c, 'copy')}": predicted[c] for c in COPIES},
     )
 
     advance()
@@ -82,7 +82,7 @@ def draw(photographs: Photographs, retrieved: dict[int, Tensor], errors: dict[in
     count = len(photographs.names)
     lines = -(-count // per_line)
     sheets = [("original", photographs.pixels)] + [
-        (f"{_copies(copies)}\nmse {errors[copies].mean():.2g}", to_pixels(read))
+        (f"{counted(copies, 'copy')}\nmse {errors[copies].mean():.2g}", to_pixels(read))
         for copies, read in retrieved.items()
     ]
     with style():
@@ -100,10 +100,6 @@ def draw(photographs: Photographs, retrieved: dict[int, Tensor], errors: dict[in
             axes.set_axis_off()
             axes.text(-0.008, 0.5, label, transform=axes.transAxes, ha="right", va="center", fontsize=13)
     return figure
-
-
-def _copies(n: int) -> str:
-    return counted(n, "copy")
 
 
 FIG1 = Measurement(

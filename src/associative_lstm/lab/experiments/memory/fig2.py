@@ -114,9 +114,8 @@ def _measure(x: Tensor, grid: list[int], middle: int, seed: int) -> dict[str, di
     def error(stored: int, copies: int) -> tuple[float, float]:
         chosen = torch.linspace(0, stored - 1, min(stored, READ)).round().long()
         measured = (memory.read(r[chosen], num_copies=copies) - x[chosen]).square().mean().item()
-        others = (power[:stored].sum() - power[chosen].mean()).item() / max(
-            1, stored - 1
-        )  # bright images disturb more
+        bright = (power[:stored].sum() - power[chosen].mean()).item()  # bright images disturb more
+        others = bright / max(1, stored - 1)
         return measured, expected_error(stored, copies, size=size, power=others)
 
     errors: dict[str, dict[int, tuple[float, float]]] = {panel: {} for panel in PANELS}
@@ -230,21 +229,18 @@ def read_points(folder: Path) -> dict[str, Points]:
         table = list(csv.DictReader(file))
     found = {}
     for panel, (title, x) in _titles(MIDDLE).items():
-        rows = [row for row in table if row["panel"] == panel]
-        draws = dict.fromkeys(row["draw"] for row in rows)
-
-        def of_draws(column: str, rows: list = rows, draws: dict = draws) -> list[list[float]]:
-            return [[float(row[column]) for row in rows if row["draw"] == draw] for draw in draws]
-
+        draws: dict[str, list[tuple[float, float, float]]] = {}
+        for row in (row for row in table if row["panel"] == panel):
+            draws.setdefault(row["draw"], []).append(
+                (int(row["n"]), float(row["mse"]), float(row["expected"]))
+            )
+        n, measured, expected = np.moveaxis(np.array(list(draws.values())), -1, 0)  # (draws, grid) each
         found[panel] = Points(
             title,
             x,
             "mean squared error per pixel (values 0 to 1)",
-            list(dict.fromkeys(int(row["n"]) for row in rows)),
-            {
-                "measured": of_draws("mse"),
-                "expected: items over copies": [list(np.mean(of_draws("expected"), axis=0))],
-            },
+            n[0].astype(int).tolist(),
+            {"measured": measured.tolist(), "expected: items over copies": [expected.mean(0).tolist()]},
         )
     return found
 

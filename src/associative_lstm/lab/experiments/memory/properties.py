@@ -1,6 +1,6 @@
 """The four properties of the memory that section 3 lists, and the other ways to bind and to read, on photographs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -163,9 +163,8 @@ def partial_keys(x: Tensor, scale: Scale, generator: torch.Generator) -> Measure
     for items in (1, min(20, scale.images)):
         memory, r = _filled(x[:items], scale.copies, generator)
         chosen = slice(0, 8)
-        order = torch.rand(len(r[chosen]), half, generator=generator).argsort(
-            -1
-        )  # what each key forgets last
+        # what each key forgets last
+        order = torch.rand(len(r[chosen]), half, generator=generator).argsort(-1)
         power = x[:items].square().mean(-1)
         own, others = (
             power[chosen].mean().item(),
@@ -224,7 +223,8 @@ def more_items(x: Tensor, scale: Scale, generator: torch.Generator) -> Measured:
     rows: Rows = []
     pictures: dict[Any, Tensor] = {}
     written = 0
-    for items in _up_to(scale.images):
+    counts = 1, 2, 3, 5, 7, 10, 15, *range(20, 101, 10)
+    for items in (n for n in counts if n <= scale.images):
         memory.write(r[written:items], x[written:items])
         written = items
         others = (power[:items].sum() - power[:items][chosen].mean()).item() / max(1, items - 1)
@@ -250,10 +250,6 @@ def judge_items(rows: Rows) -> list[Claim]:
             **numbers,
         )
     ]
-
-
-def _up_to(most: int) -> Iterator[int]:
-    return (n for n in (1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 60, 70, 80, 90, 100) if n <= most)
 
 
 # --- other ways to bind and to read
