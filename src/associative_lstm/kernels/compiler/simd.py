@@ -15,7 +15,8 @@ import operator
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, models, overload, register_model
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, models, register_model
 
 from associative_lstm.kernels.compiler.target import VECTOR_BYTES
 
@@ -224,22 +225,29 @@ def spread(typingctx, number, like):
 
 
 def _overload_operator(symbol, instruction):
-    @intrinsic
-    def operate(typingctx, a, b):
-        def codegen(context, builder, signature, args):
-            return getattr(builder, instruction)(*args, flags=["contract"])
+    """As an instruction of its own, not by `overload`, which compiles a function for each pair of types."""
 
-        return a(a, b), codegen
+    @infer_global(symbol)
+    class _Typed(AbstractTemplate):
+        def generic(self, args, kws):
+            vectors = [arg for arg in args if isinstance(arg, Vector)]
+            others = [arg for arg in args if arg not in vectors]
+            if len(args) == 2 and vectors and all(isinstance(arg, types.Float) for arg in others):
+                return signature(vectors[0], *args)
+            return None
 
-    @overload(symbol)
-    def implementation(a, b):
-        if isinstance(a, Vector) and isinstance(b, Vector):
-            return lambda a, b: operate(a, b)
-        if isinstance(a, Vector) and isinstance(b, types.Float):
-            return lambda a, b: operate(a, spread(b, a))
-        if isinstance(a, types.Float) and isinstance(b, Vector):
-            return lambda a, b: operate(spread(a, b), b)
-        return None
+    def operate(context, builder, sig, args):
+        vector, both = sig.return_type, zip(args, sig.args, strict=True)
+        values = [
+            value
+            if isinstance(kind, Vector)
+            else splat(builder, context.cast(builder, value, kind, vector.element), vector.lanes)
+            for value, kind in both
+        ]
+        return getattr(builder, instruction)(*values, flags=["contract"])
+
+    for kinds in ((Vector, Vector), (Vector, types.Float), (types.Float, Vector)):
+        lower_builtin(symbol, *kinds)(operate)
 
 
 _overload_operator(operator.add, "fadd")
