@@ -1,5 +1,7 @@
 """The fused kernel against the reference loop: outputs, final states and every gradient."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -19,7 +21,7 @@ sizes = st.fixed_dictionaries(
         "steps": st.integers(1, 9),
         "batch": st.integers(1, 9),
         "inputs": st.integers(1, 6),
-        "half": st.integers(1, 40) | st.just(64),  # which is compiled on its own
+        "half": st.integers(1, 40) | st.sampled_from([16, 32, 64]),  # whole vectors: compiled on their own
         "num_heads": st.integers(1, 3),
         "num_copies": st.integers(1, 5),
         "num_layers": st.integers(1, 2),
@@ -29,12 +31,16 @@ sizes = st.fixed_dictionaries(
         "activation": st.sampled_from(["bound", "tanh"]),
         "keep_states_every": st.integers(1, 4),
         "dtype": st.sampled_from([torch.float32, torch.float64]),
+        "shifts": st.sampled_from(["no", "all", "but one"]),
     }
 )
 
 
-def pair(steps, batch, inputs, half, dtype, keep_states_every=1, **options):
-    """The same layer twice, reference and fused, and inputs x, h_0, c_0 for it."""
+def pair(steps, batch, inputs, half, dtype, keep_states_every=1, shifts="no", **options):
+    """The same layer twice, reference and fused, and inputs x, h_0, c_0 for it.
+
+    Some layers have cyclic shifts for permutations: where all copies do, nothing is gathered.
+    """
     N = 2 * half
     layers = [
         AssociativeLSTM(inputs, N, dtype=dtype, backend=backend, keep_states_every=keep, **options)
@@ -45,6 +51,10 @@ def pair(steps, batch, inputs, half, dtype, keep_states_every=1, **options):
     ].parameters():  # weights that do not make rounding errors grow, biases beyond the bound
         limit = 1.5 if parameter.dim() == 1 else parameter.shape[1] ** -0.5
         torch.nn.init.uniform_(parameter, -limit, limit)
+    for name, permutations in layers[0].named_buffers():
+        if name.startswith("permutations") and shifts != "no":
+            offsets = torch.randint(half, (len(permutations) - (shifts == "but one"), 1))
+            permutations[: len(offsets)] = (torch.arange(half) + offsets) % half
     layers[1].load_state_dict(layers[0].state_dict())
     sequences = layers[0].num_layers * (2 if layers[0].bidirectional else 1)
     x = torch.randn(steps, batch, inputs, dtype=dtype)
@@ -255,16 +265,21 @@ def test_nothing_outside_the_arrays_is_read_or_written():
         margins.append((whole[:128], whole[128 + size :]))
         return whole[128 : 128 + size].reshape(shape)
 
-    for n, heads, copies, batch in [(1, 1, 1, 1), (5, 2, 3, 7), (16, 1, 2, 3), (33, 3, 1, 2)]:
+    for (n, heads, copies, batch), shifted in itertools.product(
+        [(1, 1, 1, 1), (5, 2, 3, 7), (16, 1, 2, 3), (33, 3, 1, 2), (48, 3, 2, 2)], (False, True)
+    ):
         steps, N, rows = 4, 2 * n, (1 + 8 * heads) * n
         H = heads * N
         z, w = between_margins(steps, batch, rows), between_margins(rows, H) * np.float32(0.1)
         h, c = between_margins(batch, H), between_margins(batch, copies, N)
         output, cells = between_margins(steps, batch, H), between_margins(steps, batch, copies, N)
         permutations = np.stack([generator.permutation(n) for _ in range(copies)])
+        if shifted:
+            permutations = (np.arange(n) + permutations[:, :1]) % n
         lengths = np.full(batch, steps)
         start = c.copy()
-        whole = loops.Sequence(steps, False, lengths, permutations, False)
+        usual = heads == 1 and n == 16
+        whole = loops.Sequence(steps, False, lengths, permutations, False, None if usual else True)
 
         def product(w):
             packed = pack(w)

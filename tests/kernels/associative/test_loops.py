@@ -23,7 +23,7 @@ def common(w):
         "start": 0,
         "stop": B,
         "turn": ALONE,
-        "sequence": loops.Sequence(T, False, np.full(B, T, np.int64), permutations, False),
+        "sequence": loops.Sequence(T, False, np.full(B, T, np.int64), permutations, False, True),
         "first": 0,
         "product": loops.Product(packed, zeros(B, packed.filled)),
     }
@@ -108,6 +108,14 @@ def test_numbers_outside_the_arrays(loop, arguments, large):
 def test_turns_of_a_thread_that_is_not_there(loop, arguments, turn):
     with pytest.raises(IndexError, match="do not fit"):
         loop(*(arguments() | {"turn": Turn(*turn)}).values())
+
+
+@each_loop
+def test_sizes_that_are_not_the_usual_ones(loop, arguments):
+    """What is compiled for one head and whole vectors is not run on anything else."""
+    good = arguments()
+    with pytest.raises(IndexError, match="do not fit"):
+        loop(*changed(good, ("sequence", "general"), None).values())
 
 
 @each_loop

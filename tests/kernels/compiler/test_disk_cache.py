@@ -169,6 +169,48 @@ def test_without_any_place_kernels_are_compiled_at_every_start(folder, monkeypat
     assert announced == "associative-lstm: compiling a kernel for this machine (at every start)"
 
 
+@pytest.fixture
+def nowhere(folder, monkeypatch):
+    """As for nobody in a container: no place beside the source, none at home. Gives the one for temporary files."""
+    blocked = folder.parent / "__pycache__"
+    blocked.write_text("a file, so that no folder can be made here")
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.setenv("HOME", str(blocked))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
+    temporary = folder.parent / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(disk_cache.tempfile, "tempdir", str(temporary))
+    disk_cache._temporary_folder.cache_clear()
+    yield temporary
+    disk_cache._temporary_folder.cache_clear()
+
+
+def test_a_folder_for_temporary_files_serves_where_no_other_does(folder, nowhere, capsys):
+    assert compiled(use(folder))
+    assert not compiled(use(folder))
+    (place,) = nowhere.iterdir()
+    assert place.stat().st_mode & 0o777 == 0o700
+    assert capsys.readouterr().err.splitlines() == [
+        f"associative-lstm: compiled kernels are kept in {place}, since neither the package's folder nor the user's "
+        "cache can be written; NUMBA_CACHE_DIR can name another folder for them"
+    ]
+
+
+@pytest.mark.parametrize("foreign", ["others can write to it", "a link"])
+def test_what_others_can_write_is_not_run(folder, nowhere, capsys, foreign):
+    place = nowhere / f"associative-lstm-{os.getuid()}"
+    if foreign == "a link":
+        (nowhere / "elsewhere").mkdir(mode=0o700)
+        place.symlink_to(nowhere / "elsewhere")
+    else:
+        place.mkdir()
+        place.chmod(0o777)
+    assert compiled(use(folder))
+    assert compiled(use(folder))
+    assert not any(path.is_file() for path in nowhere.rglob("*"))
+    said_once(capsys, f"others can write to {place}")
+
+
 class AtOnce:
     """A timer that does not wait."""
 

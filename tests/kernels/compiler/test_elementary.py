@@ -29,19 +29,22 @@ def _apply_tanh(x, y):
 @jit
 def _vector_exp(x, y):
     for j in range(0, x.shape[0], simd.width(x)):
-        simd.store(y, 0, j, x.shape[0], elementary.exp(simd.load(x, 0, j, x.shape[0])))
+        left = x.shape[0] - j
+        simd.store(y, 0, j, x.shape[0], left, elementary.exp(simd.load(x, 0, j, x.shape[0], left)))
 
 
 @jit
 def _vector_sigmoid(x, y):
     for j in range(0, x.shape[0], simd.width(x)):
-        simd.store(y, 0, j, x.shape[0], elementary.sigmoid(simd.load(x, 0, j, x.shape[0])))
+        left = x.shape[0] - j
+        simd.store(y, 0, j, x.shape[0], left, elementary.sigmoid(simd.load(x, 0, j, x.shape[0], left)))
 
 
 @jit
 def _vector_tanh(x, y):
     for j in range(0, x.shape[0], simd.width(x)):
-        simd.store(y, 0, j, x.shape[0], elementary.tanh(simd.load(x, 0, j, x.shape[0])))
+        left = x.shape[0] - j
+        simd.store(y, 0, j, x.shape[0], left, elementary.tanh(simd.load(x, 0, j, x.shape[0], left)))
 
 
 FUNCTIONS = [

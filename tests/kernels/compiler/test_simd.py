@@ -24,30 +24,34 @@ def _lanes(a):
 def _arithmetic(a, b, y, k, count):
     """Row k of y: ((a + b) * (a - b) / b) and, where a > b, 2 a - 0.5 instead."""
     for j in range(0, count, simd.width(a)):
-        p, q = simd.load(a, k, j, count), simd.load(b, k, j, count)
-        simd.store(y, k, j, count, simd.select_greater(p, q, 2.0 * p - 0.5, (p + q) * (p - q) / q))
+        p, q = simd.load(a, k, j, count, count - j), simd.load(b, k, j, count, count - j)
+        result = simd.select_greater(p, q, 2.0 * p - 0.5, (p + q) * (p - q) / q)
+        simd.store(y, k, j, count, count - j, result)
 
 
 @jit
 def _roots(a, y, count):
     for j in range(0, count, simd.width(a)):
-        p = simd.load(a, 0, j, count)
-        simd.store(y, 0, j, count, simd.sqrt(p))
-        simd.store(y, 1, j, count, simd.reciprocal(p))
-        simd.store(y, 2, j, count, simd.reciprocal_sqrt(p))
-        simd.store(y, 3, j, count, simd.fill(a, 3.0) + simd.spread(1.0, p))
+        p, left = simd.load(a, 0, j, count, count - j), count - j
+        simd.store(y, 0, j, count, left, simd.sqrt(p))
+        simd.store(y, 1, j, count, left, simd.reciprocal(p))
+        simd.store(y, 2, j, count, left, simd.reciprocal_sqrt(p))
+        simd.store(y, 3, j, count, left, simd.fill(a, 3.0) + simd.spread(1.0, p))
 
 
 @jit
 def _permute(re, im, indices, pairs, y, k, count):
     """Row 0 and 1 of y: the complex numbers of row k, permuted."""
     for j in range(0, count, simd.width(re)):
-        simd.store_pairs(pairs, 2 * k, j, count, simd.load(re, k, j, count), simd.load(im, k, j, count))
+        left = count - j
+        parts = simd.load(re, k, j, count, left), simd.load(im, k, j, count, left)
+        simd.store_pairs(pairs, 2 * k, j, count, left, *parts)
     for j in range(0, count, simd.width(re)):
-        order = simd.load_indices(indices, k, j, count, re)
+        left = count - j
+        order = simd.load_indices(indices, k, j, count, left, re)
         a, b = simd.gather_pairs(pairs, 2 * k, count, order)
-        simd.store(y, 0, j, count, a)
-        simd.store(y, 1, j, count, b)
+        simd.store(y, 0, j, count, left, a)
+        simd.store(y, 1, j, count, left, b)
 
 
 @jit

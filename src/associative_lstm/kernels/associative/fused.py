@@ -16,6 +16,7 @@ from associative_lstm.kernels.associative.checks import check_devices, check_inp
 from associative_lstm.kernels.associative.inputs import Inputs
 from associative_lstm.kernels.compiler.matmul import pack
 from associative_lstm.kernels.compiler.runtime import announce_compilation
+from associative_lstm.kernels.compiler.target import VECTOR_BYTES
 from associative_lstm.kernels.compiler.threads import by_team
 from associative_lstm.kernels.derivatives import beyond_the_kernel, by_reference
 from associative_lstm.kernels.operators import differentiable, needs_gradient, operator
@@ -48,7 +49,7 @@ def _sequence(*arguments):
     cells = x.new_empty(_kept(steps, keep), *c.shape)
     z = _linear(x, weight_ih, bias) if keep == 1 else x.new_empty(0, batch, weight_ih.shape[0])
     segment = steps if keep == 1 else _segment(x, weight_ih, keep)
-    whole, product = _whole(x, permutations, lengths, smooth, reverse), _product(x, weight_hh.T)
+    whole, product = _whole(x, (h, c), permutations, lengths, smooth, reverse), _product(x, weight_hh.T)
     with announce_compilation("the fused Associative LSTM, forward,", x.dtype):
         for first in range(0, steps, segment):
             times = _times(first, min(first + segment, steps), steps, reverse)
@@ -82,7 +83,7 @@ def _sequence_backward(*arguments):
     output, z, cells, d_output, d_h_n, d_c_n, d_cells, needed = saved
     x, h_0, c_0, z, cells = (tensor.contiguous() for tensor in (x, h_0, c_0, z, cells))
     steps, batch, _ = x.shape
-    whole, product = _whole(x, permutations, lengths, smooth, reverse), _product(x, weight_hh)
+    whole, product = _whole(x, (h_0, c_0), permutations, lengths, smooth, reverse), _product(x, weight_hh)
     segment = min(steps, _segment(x, weight_ih, keep))
     dz_segment, first_dz = x.new_empty(segment, *z.shape[1:]), x.new_zeros(z.shape[1:])
     dh = torch.zeros_like(h_0) if d_h_n is None else _copy(d_h_n)
@@ -299,9 +300,13 @@ def _arrays(*tensors):
     return (tensor.numpy() for tensor in tensors)
 
 
-def _whole(x, permutations, lengths, smooth, reverse):
+def _whole(x, state, permutations, lengths, smooth, reverse):
     ends = _all_at(*x.shape[:2]) if lengths is None else lengths.contiguous().numpy()
-    return loops.Sequence(len(x), reverse, ends, permutations.contiguous().numpy(), smooth)
+    (h, c), (_, n) = state, permutations.shape
+    usual = h.shape[1] == c.shape[2] and n * x.element_size() % VECTOR_BYTES == 0
+    return loops.Sequence(
+        len(x), reverse, ends, permutations.contiguous().numpy(), smooth, None if usual else True
+    )
 
 
 def _product(x, w):

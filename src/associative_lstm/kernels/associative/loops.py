@@ -13,10 +13,13 @@ are the first few.
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
+from numba.extending import intrinsic
 
-from associative_lstm.kernels.associative.steps import backward_item, forward_item, workspace
+from associative_lstm.kernels.associative.steps import Sizes, backward_item, forward_item, workspace
 from associative_lstm.kernels.compiler.matmul import Packed, aligned, multiply
 from associative_lstm.kernels.compiler.runtime import inline, jit
+from associative_lstm.kernels.compiler.simd import width
 from associative_lstm.kernels.compiler.team import wait
 
 
@@ -28,6 +31,9 @@ class Sequence(NamedTuple):
     lengths: np.ndarray  # (B,)
     permutations: np.ndarray  # (copies, N/2)
     smooth: bool
+    general: (
+        bool | None
+    )  # None, which is another type to the compiler, for one head and rows of whole vectors
 
 
 class Product(NamedTuple):
@@ -76,7 +82,17 @@ class Gradients(NamedTuple):
     first_z: np.ndarray  # (B, rows): of each item's first step
 
 
-@jit
+@intrinsic
+def _known(typingctx, general, number, usual):
+    """``number``, or where nothing is general the constant that it is then."""
+
+    def codegen(context, builder, signature, args):
+        return args[2 if general == types.none else 1]
+
+    return types.intp(general, types.intp, types.intp), codegen
+
+
+@inline
 def _at_work(start, stop, lengths, t):
     count = 0
     while start + count < stop and lengths[start + count] > t:
@@ -86,10 +102,16 @@ def _at_work(start, stop, lengths, t):
 
 @jit
 def _indices(permutations):
-    """The permutations and their inverses as int32, and not one index outside the memory or there twice."""
+    """The permutations and their inverses as int32, and whether all are cyclic shifts.
+
+    Not one index may be outside the memory or there twice.
+    """
     copies, n = permutations.shape
-    indices, inverses = np.empty(copies * n, np.int32), np.full(copies * n, -1, np.int32)
+    shifted = True
+    indices, inverses = np.empty(copies * n, np.int32), np.empty(copies * n, np.int32)
     for s in range(copies):
+        for j in range(n):
+            inverses[s * n + j] = -1
         for j in range(n):
             source = permutations[s, j]
             if source < 0 or source >= n:
@@ -100,7 +122,9 @@ def _indices(permutations):
                 )
             indices[s * n + j] = source
             inverses[s * n + source] = j
-    return indices, inverses
+            expected = permutations[s, 0] + j
+            shifted &= source == (expected if expected < n else expected - n)
+    return indices, inverses, shifted
 
 
 @inline
@@ -111,20 +135,27 @@ def _copy(source, target):
 
 
 @inline
+def _clear(target):
+    for j in range(target.shape[0]):
+        target[j] = 0
+
+
+@inline
 def _add(source, target):
     for j in range(target.shape[0]):
         target[j] += source[j]
 
 
-@jit
+@inline
 def _fits(start, stop, turn, sequence, first, product, state, z):
     """Whether what both loops are given is of one size."""
     times, batch, rows = z.shape
     _, copies, N = state.c.shape
-    heads = state.h.shape[1] // N
+    heads = _known(sequence.general, state.h.shape[1] // N, 1)
     return (
         N >= 2
         and rows == (1 + 8 * heads) * (N // 2)
+        and N // 2 % _known(sequence.general, 1, width(z)) == 0
         and state.c.shape[0] == batch
         and state.h.shape == (batch, heads * N)
         and sequence.permutations.shape == (copies, N // 2)
@@ -152,8 +183,10 @@ def forward(start, stop, turn, sequence, first, product, state, kept):
         and product.w.depth == H
     ):
         raise IndexError("forward: the arrays do not fit each other")
-    indices, _ = _indices(sequence.permutations)
-    n, heads = N // 2, H // N
+    indices, _, shifted = _indices(sequence.permutations)
+    n, heads = N // 2, _known(sequence.general, H // N, 1)
+    sizes = n, heads, copies, sequence.smooth, shifted
+    whole, parts = Sizes(*sizes, np.bool_(True)), Sizes(*sizes, np.bool_(False))
     h, c = state.h, state.c.reshape((batch, copies * N))
     cells = kept.cells.reshape((kept.cells.shape[0], batch, copies * N))
     y_slice, h_slice = product.y[start:stop], h[start:stop]
@@ -165,14 +198,18 @@ def forward(start, stop, turn, sequence, first, product, state, kept):
         multiply(y_slice, h_slice, count, product.w, turn)
         wait(turn)
         for b in range(start + turn.member, start + count, turn.members):
-            forward_item(z[k, b], product.y[b, :rows_h], c[b], h[b], indices, n, heads, sequence.smooth, work)
+            z_b, y_b, c_b, h_b = z[k, b], product.y[b, :rows_h], c[b], h[b]
+            if _known(sequence.general, n % width(z), 0) == 0:  # the same, without what tells lanes apart
+                forward_item(z_b, y_b, c_b, h_b, indices, whole, work)
+            else:
+                forward_item(z_b, y_b, c_b, h_b, indices, parts, work)
             _copy(h[b], output[k, b])
             if keep:
                 _copy(c[b], cells[k, b])
         for b in range(start + count + turn.member, stop, turn.members):
-            output[k, b] = 0
+            _clear(output[k, b])
             if keep:
-                cells[k, b] = 0
+                _clear(cells[k, b])
         wait(turn)
 
 
@@ -194,8 +231,10 @@ def backward(start, stop, turn, sequence, first, product, saved, above, state, g
         and product.w.depth <= rows
     ):
         raise IndexError("backward: the arrays do not fit each other")
-    indices, inverses = _indices(sequence.permutations)
-    n, heads, item = N // 2, H // N, copies * N
+    indices, inverses, shifted = _indices(sequence.permutations)
+    n, heads, item = N // 2, _known(sequence.general, H // N, 1), copies * N
+    sizes = n, heads, copies, sequence.smooth, shifted
+    whole, parts = Sizes(*sizes, np.bool_(True)), Sizes(*sizes, np.bool_(False))
     dc, before = state.c.reshape((batch, item)), saved.before.reshape((batch, item))
     cells = saved.cells.reshape((times, batch, item))
     d_cells = above.cells.reshape((above.cells.shape[0], batch, item))
@@ -212,10 +251,11 @@ def backward(start, stop, turn, sequence, first, product, saved, above, state, g
             begins = t == (sequence.lengths[b] - 1 if sequence.reverse else 0)
             previous = k + 1 if sequence.reverse else k - 1
             c_before = before[b] if begins or step == 0 else cells[previous, b]
-            backward_item(
-                z[k, b], c_before, cells[k, b], dh[b], dc[b], dz[k, b],
-                indices, inverses, n, heads, sequence.smooth, work,
-            )  # fmt: skip
+            z_b, c_b, dh_b, dc_b, dz_b = z[k, b], cells[k, b], dh[b], dc[b], dz[k, b]
+            if _known(sequence.general, n % width(z), 0) == 0:
+                backward_item(z_b, c_before, c_b, dh_b, dc_b, dz_b, indices, inverses, whole, work)
+            else:
+                backward_item(z_b, c_before, c_b, dh_b, dc_b, dz_b, indices, inverses, parts, work)
             if begins:
                 _copy(dz[k, b], gradients.first_z[b])
         wait(turn)
@@ -224,4 +264,4 @@ def backward(start, stop, turn, sequence, first, product, saved, above, state, g
         for b in range(start + turn.member, start + count, turn.members):
             _copy(product.y[b], dh[b])
         for b in range(start + count + turn.member, stop, turn.members):
-            dz[k, b] = 0
+            _clear(dz[k, b])

@@ -5,15 +5,20 @@ and then its imaginary half. An item's pre-activations ``z`` are 1 + 8 heads suc
 Arrays are flat, and rows in them are counted from 0.
 
 A step goes over the columns a vector at a time (`simd`), and over heads and copies inside, so that what belongs to a
-column stays in registers. Only a permutation mixes columns: P_s r is a gather from the row of r, and its transpose a
-gather through the inverse permutation; rows that are gathered from keep the two parts of a number side by side.
+column stays in registers.
+
+Only a permutation mixes columns. P_s r is a gather from the row of r, whose numbers stand there with their two parts
+side by side; the transpose is a gather through the inverse permutation. Where every permutation is a cyclic shift, a
+row stands there twice instead, and P_s r is what begins some columns later: nothing is gathered.
 
 A step finds pre-activations in ``z``. It puts the gates' values in the gates' rows, where the backward step looks for
 them, and leaves the sums in the other rows.
 """
 
+from typing import NamedTuple
+
 from associative_lstm.kernels.compiler.elementary import sigmoid, tanh
-from associative_lstm.kernels.compiler.runtime import inline, jit
+from associative_lstm.kernels.compiler.runtime import inline
 from associative_lstm.kernels.compiler.simd import (
     fill,
     gather_pairs,
@@ -28,20 +33,18 @@ from associative_lstm.kernels.compiler.simd import (
 )
 
 FRACTION, FAR = 2.0**-70, 1e30
-PAPER_N = 64
-"""The n of the paper's networks, N_h = 128: with it known to the compiler, and one head, a step takes 15 % less."""
 
 
 @inline
-def _load_pair(a, k, j, n):
+def _load_pair(a, k, j, n, left):
     """The real and the imaginary half."""
-    return load(a, k, j, n), load(a, k + 1, j, n)
+    return load(a, k, j, n, left), load(a, k + 1, j, n, left)
 
 
 @inline
-def _store_pair(a, k, j, n, re, im):
-    store(a, k, j, n, re)
-    store(a, k + 1, j, n, im)
+def _store_pair(a, k, j, n, left, re, im):
+    store(a, k, j, n, left, re)
+    store(a, k + 1, j, n, left, im)
 
 
 @inline
@@ -98,167 +101,191 @@ def _bound_slope(z, re, im, scale, d_re, d_im, smooth):
     return slope
 
 
-@jit
+class Sizes(NamedTuple):
+    """What is the same for all items and steps."""
+
+    n: int
+    heads: int
+    copies: int
+    smooth: bool
+    shifted: bool  # every permutation is a cyclic shift
+    whole: bool  # n is a multiple of a vector's width
+
+
+@inline
 def workspace(heads, copies):
     """Rows of working memory that a step needs."""
-    return 8 * heads + 6 * heads * copies
+    return 12 * heads + 10 * heads * copies
 
 
 @inline
-def _forward_item(z, y, c, h, permutations, n, heads, smooth, work):
-    g_f, g_i, g_o, r_i, u = 0, 1, 1 + heads, 1 + 2 * heads, 1 + 6 * heads
-    in_key, out_key, v = 0, 2 * heads, 4 * heads
-    copies, rows_h = c.shape[0] // (2 * n), y.shape[0] // n
-    mean = z.dtype.type(1) / z.dtype.type(copies)
-
-    for j in range(0, n, width(z)):
-        for row in range(r_i):
-            store(z, row, j, n, sigmoid(load(z, row, j, n) + load(y, row, j, n)))
-        for row in range(r_i, rows_h):
-            store(z, row, j, n, load(z, row, j, n) + load(y, row, j, n))
-        for row in range(0, 4 * heads, 2):  # the keys stand in the same order in z and work
-            re, im = _load_pair(z, r_i + row, j, n)
-            scale = _bound_scale(z, re, im, smooth)
-            store_pairs(work, in_key + row, j, n, scale * re, scale * im)
-        for head in range(heads):
-            re, im = _load_pair(z, u + 2 * head, j, n)
-            scale = load(z, g_i + head, j, n) * _bound_scale(z, re, im, smooth)
-            _store_pair(work, v + 2 * head, j, n, scale * re, scale * im)
-
-    for j in range(0, n, width(z)):
-        forget = load(z, g_f, j, n)
-        for s in range(copies):
-            source = load_indices(permutations, s, j, n, z)
-            c_re, c_im = _load_pair(c, 2 * s, j, n)
-            c_re, c_im = forget * c_re, forget * c_im
-            for head in range(heads):
-                k_re, k_im = gather_pairs(work, in_key + 2 * head, n, source)
-                v_re, v_im = _load_pair(work, v + 2 * head, j, n)
-                c_re, c_im = _add_product(c_re, c_im, k_re, k_im, v_re, v_im)
-            _store_pair(c, 2 * s, j, n, c_re, c_im)
-        for head in range(heads):
-            q_re, q_im = fill(z, 0.0), fill(z, 0.0)
-            for s in range(copies):
-                source = load_indices(permutations, s, j, n, z)
-                k_re, k_im = gather_pairs(work, out_key + 2 * head, n, source)
-                c_re, c_im = _load_pair(c, 2 * s, j, n)
-                q_re, q_im = _add_product(q_re, q_im, k_re, k_im, c_re, c_im)
-            q_re, q_im = q_re * mean, q_im * mean
-            scale = load(z, g_o + head, j, n) * _bound_scale(z, q_re, q_im, smooth)
-            _store_pair(h, 2 * head, j, n, scale * q_re, scale * q_im)
+def _put(work, row, j, left, sizes, re, im):
+    """Store for `_permuted`: side by side in two rows, or if shifted each part twice, in four."""
+    n = sizes.n
+    if sizes.shifted:
+        for k in range(2):
+            store(work, row + k, j, n, left, re)
+            store(work, row + 2 + k, j, n, left, im)
+    else:
+        store_pairs(work, row, j, n, left, re, im)
 
 
 @inline
-def _backward_item(z, c_before, c, dh, dc, dz, permutations, inverses, n, heads, smooth, work):
-    g_f, g_i, g_o, r_i, u = 0, 1, 1 + heads, 1 + 2 * heads, 1 + 6 * heads
-    in_key, out_key, v, dq = 0, 2 * heads, 4 * heads, 6 * heads
-    copies = c.shape[0] // (2 * n)
-    out_keys, d_keys = 8 * heads, (8 + 2 * copies) * heads  # of all copies; d_keys both kinds for each copy
-    one = z.dtype.type(1)
-    mean = one / z.dtype.type(copies)
+def _permuted(work, row, permutations, s, j, left, sizes):
+    """Columns j, j + 1, ... of P_s of what was `_put` there."""
+    n = sizes.n
+    if sizes.shifted:
+        j += permutations[s * n]
+        re, im = load(work, row, j, n, left), load(work, row + 2, j, n, left)
+    else:
+        re, im = gather_pairs(work, row, n, load_indices(permutations, s, j, n, left, work))
+    return re, im
 
+
+@inline
+def _bound_keys(z, sizes, work):
+    """The keys' values, where `_permuted` finds them: input keys, then output keys, four rows each."""
+    n, r_i = sizes.n, 1 + 2 * sizes.heads
     for j in range(0, n, width(z)):
-        for row in range(0, 4 * heads, 2):
-            re, im = _load_pair(z, r_i + row, j, n)
-            scale = _bound_scale(z, re, im, smooth)
-            store_pairs(work, in_key + row, j, n, scale * re, scale * im)
-
-    for j in range(0, n, width(z)):
-        for head in range(heads):
-            # The read, with the keys as the copies see them kept for what follows.
-            q_re, q_im = fill(z, 0.0), fill(z, 0.0)
-            for s in range(copies):
-                source = load_indices(permutations, s, j, n, z)
-                k_re, k_im = gather_pairs(work, out_key + 2 * head, n, source)
-                _store_pair(work, out_keys + 2 * (s * heads + head), j, n, k_re, k_im)
-                c_re, c_im = _load_pair(c, 2 * s, j, n)
-                q_re, q_im = _add_product(q_re, q_im, k_re, k_im, c_re, c_im)
-            q_re, q_im = q_re * mean, q_im * mean
-            scale = _bound_scale(z, q_re, q_im, smooth)
-            gate = load(z, g_o + head, j, n)
-            d_re, d_im = _load_pair(dh, 2 * head, j, n)
-            d_gate = (d_re * q_re + d_im * q_im) * scale
-            store(dz, g_o + head, j, n, d_gate * gate * (one - gate))
-            d_re, d_im = d_re * gate * mean, d_im * gate * mean
-            slope = _bound_slope(z, q_re, q_im, scale, d_re, d_im, smooth)
-            _store_pair(work, dq + 2 * head, j, n, scale * d_re + slope * q_re, scale * d_im + slope * q_im)
-            # What is written: the update, gated.
-            re, im = _load_pair(z, u + 2 * head, j, n)
-            scale = load(z, g_i + head, j, n) * _bound_scale(z, re, im, smooth)
-            _store_pair(work, v + 2 * head, j, n, scale * re, scale * im)
-
-        d_forget = fill(z, 0.0)
-        for s in range(copies):
-            c_re, c_im = _load_pair(c, 2 * s, j, n)
-            dc_re, dc_im = _load_pair(dc, 2 * s, j, n)
-            d_key = d_keys + 4 * s * heads
-            for head in range(heads):
-                k_re, k_im = _load_pair(work, out_keys + 2 * (s * heads + head), j, n)
-                dq_re, dq_im = _load_pair(work, dq + 2 * head, j, n)
-                dc_re, dc_im = _add_conjugate_product(dc_re, dc_im, k_re, k_im, dq_re, dq_im)
-                d_re, d_im = _conjugate_product(c_re, c_im, dq_re, dq_im)
-                store_pairs(work, d_key + out_key + 2 * head, j, n, d_re, d_im)
-            for head in range(heads):
-                v_re, v_im = _load_pair(work, v + 2 * head, j, n)
-                d_re, d_im = _conjugate_product(v_re, v_im, dc_re, dc_im)
-                store_pairs(work, d_key + in_key + 2 * head, j, n, d_re, d_im)
-            b_re, b_im = _load_pair(c_before, 2 * s, j, n)
-            d_forget = d_forget + b_re * dc_re + b_im * dc_im
-            _store_pair(dc, 2 * s, j, n, dc_re, dc_im)
-        forget = load(z, g_f, j, n)
-        store(dz, g_f, j, n, d_forget * forget * (one - forget))
-
-        for head in range(heads):
-            dv_re, dv_im = fill(z, 0.0), fill(z, 0.0)
-            for s in range(copies):
-                source = load_indices(permutations, s, j, n, z)
-                k_re, k_im = gather_pairs(work, in_key + 2 * head, n, source)
-                dc_re, dc_im = _load_pair(dc, 2 * s, j, n)
-                dv_re, dv_im = _add_conjugate_product(dv_re, dv_im, k_re, k_im, dc_re, dc_im)
-            re, im = _load_pair(z, u + 2 * head, j, n)
-            scale = _bound_scale(z, re, im, smooth)
-            gate = load(z, g_i + head, j, n)
-            d_gate = (dv_re * re + dv_im * im) * scale
-            store(dz, g_i + head, j, n, d_gate * gate * (one - gate))
-            d_re, d_im = dv_re * gate, dv_im * gate
-            slope = _bound_slope(z, re, im, scale, d_re, d_im, smooth)
-            _store_pair(dz, u + 2 * head, j, n, scale * d_re + slope * re, scale * d_im + slope * im)
-        for s in range(copies):
-            dc_re, dc_im = _load_pair(dc, 2 * s, j, n)
-            _store_pair(dc, 2 * s, j, n, forget * dc_re, forget * dc_im)
-
-    for j in range(0, n, width(z)):
-        for row in range(0, 4 * heads, 2):
-            d_re, d_im = fill(z, 0.0), fill(z, 0.0)
-            for s in range(copies):
-                source = load_indices(inverses, s, j, n, z)
-                k_re, k_im = gather_pairs(work, d_keys + 4 * s * heads + row, n, source)
-                d_re, d_im = d_re + k_re, d_im + k_im
-            re, im = _load_pair(z, r_i + row, j, n)
-            scale = _bound_scale(z, re, im, smooth)
-            slope = _bound_slope(z, re, im, scale, d_re, d_im, smooth)
-            _store_pair(dz, r_i + row, j, n, scale * d_re + slope * re, scale * d_im + slope * im)
+        left = width(z) if sizes.whole else n - j
+        for key in range(2 * sizes.heads):
+            re, im = _load_pair(z, r_i + 2 * key, j, n, left)
+            scale = _bound_scale(z, re, im, sizes.smooth)
+            _put(work, 4 * key, j, left, sizes, scale * re, scale * im)
 
 
-@jit
-def forward_item(z, y, c, h, permutations, n, heads, smooth, work):
+@inline
+def forward_item(z, y, c, h, permutations, sizes, work):
     """z += y, then one step as in `reference.step`: c and h become the next state.
 
     Rows: z 1 + 8 heads, y the first few of these, c 2 copies, h 2 heads, permutations copies, work `workspace`.
     """
-    if n == PAPER_N and heads == 1:
-        _forward_item(z, y, c, h, permutations, PAPER_N, 1, smooth, work)
-    else:
-        _forward_item(z, y, c, h, permutations, n, heads, smooth, work)
+    n, heads, copies = sizes.n, sizes.heads, sizes.copies
+    g_f, g_i, g_o, r_i, u = 0, 1, 1 + heads, 1 + 2 * heads, 1 + 6 * heads
+    in_key, out_key, v = 0, 4 * heads, 8 * heads
+    mean = z.dtype.type(1) / z.dtype.type(copies)
+
+    for j in range(0, n, width(z)):
+        left = width(z) if sizes.whole else n - j
+        for row in range(r_i):
+            store(z, row, j, n, left, sigmoid(load(z, row, j, n, left) + load(y, row, j, n, left)))
+        for row in range(r_i, y.shape[0] // n):
+            store(z, row, j, n, left, load(z, row, j, n, left) + load(y, row, j, n, left))
+        for head in range(heads):
+            re, im = _load_pair(z, u + 2 * head, j, n, left)
+            scale = load(z, g_i + head, j, n, left) * _bound_scale(z, re, im, sizes.smooth)
+            _store_pair(work, v + 2 * head, j, n, left, scale * re, scale * im)
+    _bound_keys(z, sizes, work)
+
+    for j in range(0, n, width(z)):
+        left = width(z) if sizes.whole else n - j
+        forget = load(z, g_f, j, n, left)
+        for s in range(copies):
+            c_re, c_im = _load_pair(c, 2 * s, j, n, left)
+            c_re, c_im = forget * c_re, forget * c_im
+            for head in range(heads):
+                k_re, k_im = _permuted(work, in_key + 4 * head, permutations, s, j, left, sizes)
+                v_re, v_im = _load_pair(work, v + 2 * head, j, n, left)
+                c_re, c_im = _add_product(c_re, c_im, k_re, k_im, v_re, v_im)
+            _store_pair(c, 2 * s, j, n, left, c_re, c_im)
+        for head in range(heads):
+            q_re, q_im = fill(z, 0.0), fill(z, 0.0)
+            for s in range(copies):
+                k_re, k_im = _permuted(work, out_key + 4 * head, permutations, s, j, left, sizes)
+                c_re, c_im = _load_pair(c, 2 * s, j, n, left)
+                q_re, q_im = _add_product(q_re, q_im, k_re, k_im, c_re, c_im)
+            q_re, q_im = q_re * mean, q_im * mean
+            scale = load(z, g_o + head, j, n, left) * _bound_scale(z, q_re, q_im, sizes.smooth)
+            _store_pair(h, 2 * head, j, n, left, scale * q_re, scale * q_im)
 
 
-@jit
-def backward_item(z, c_before, c, dh, dc, dz, permutations, inverses, n, heads, smooth, work):
+@inline
+def backward_item(z, c_before, c, dh, dc, dz, permutations, inverses, sizes, work):
     """The gradients of a step: dh and dc come in; dz goes out, and dc becomes that of the state before.
 
     Rows as in `forward_item`; dz like z, c_before and dc like c, dh like h, inverses like permutations.
     """
-    if n == PAPER_N and heads == 1:
-        _backward_item(z, c_before, c, dh, dc, dz, permutations, inverses, PAPER_N, 1, smooth, work)
-    else:
-        _backward_item(z, c_before, c, dh, dc, dz, permutations, inverses, n, heads, smooth, work)
+    n, heads, copies = sizes.n, sizes.heads, sizes.copies
+    g_f, g_i, g_o, r_i, u = 0, 1, 1 + heads, 1 + 2 * heads, 1 + 6 * heads
+    in_key, out_key, v, dq = 0, 4 * heads, 8 * heads, 10 * heads
+    out_keys, d_keys = 12 * heads, (12 + 2 * copies) * heads  # of all copies; d_keys both kinds for each copy
+    one = z.dtype.type(1)
+    mean = one / z.dtype.type(copies)
+    _bound_keys(z, sizes, work)
+
+    for j in range(0, n, width(z)):
+        left = width(z) if sizes.whole else n - j
+        for head in range(heads):
+            # The read, with the keys as the copies see them kept for what follows.
+            q_re, q_im = fill(z, 0.0), fill(z, 0.0)
+            for s in range(copies):
+                k_re, k_im = _permuted(work, out_key + 4 * head, permutations, s, j, left, sizes)
+                _store_pair(work, out_keys + 2 * (s * heads + head), j, n, left, k_re, k_im)
+                c_re, c_im = _load_pair(c, 2 * s, j, n, left)
+                q_re, q_im = _add_product(q_re, q_im, k_re, k_im, c_re, c_im)
+            q_re, q_im = q_re * mean, q_im * mean
+            scale = _bound_scale(z, q_re, q_im, sizes.smooth)
+            gate = load(z, g_o + head, j, n, left)
+            d_re, d_im = _load_pair(dh, 2 * head, j, n, left)
+            d_gate = (d_re * q_re + d_im * q_im) * scale
+            store(dz, g_o + head, j, n, left, d_gate * gate * (one - gate))
+            d_re, d_im = d_re * gate * mean, d_im * gate * mean
+            slope = _bound_slope(z, q_re, q_im, scale, d_re, d_im, sizes.smooth)
+            d_re, d_im = scale * d_re + slope * q_re, scale * d_im + slope * q_im
+            _store_pair(work, dq + 2 * head, j, n, left, d_re, d_im)
+            # What is written: the update, gated.
+            re, im = _load_pair(z, u + 2 * head, j, n, left)
+            scale = load(z, g_i + head, j, n, left) * _bound_scale(z, re, im, sizes.smooth)
+            _store_pair(work, v + 2 * head, j, n, left, scale * re, scale * im)
+
+        d_forget = fill(z, 0.0)
+        for s in range(copies):
+            c_re, c_im = _load_pair(c, 2 * s, j, n, left)
+            dc_re, dc_im = _load_pair(dc, 2 * s, j, n, left)
+            d_key = d_keys + 8 * s * heads
+            for head in range(heads):
+                k_re, k_im = _load_pair(work, out_keys + 2 * (s * heads + head), j, n, left)
+                dq_re, dq_im = _load_pair(work, dq + 2 * head, j, n, left)
+                dc_re, dc_im = _add_conjugate_product(dc_re, dc_im, k_re, k_im, dq_re, dq_im)
+                d_re, d_im = _conjugate_product(c_re, c_im, dq_re, dq_im)
+                _put(work, d_key + out_key + 4 * head, j, left, sizes, d_re, d_im)
+            for head in range(heads):
+                v_re, v_im = _load_pair(work, v + 2 * head, j, n, left)
+                d_re, d_im = _conjugate_product(v_re, v_im, dc_re, dc_im)
+                _put(work, d_key + in_key + 4 * head, j, left, sizes, d_re, d_im)
+            b_re, b_im = _load_pair(c_before, 2 * s, j, n, left)
+            d_forget = d_forget + b_re * dc_re + b_im * dc_im
+            _store_pair(dc, 2 * s, j, n, left, dc_re, dc_im)
+        forget = load(z, g_f, j, n, left)
+        store(dz, g_f, j, n, left, d_forget * forget * (one - forget))
+
+        for head in range(heads):
+            dv_re, dv_im = fill(z, 0.0), fill(z, 0.0)
+            for s in range(copies):
+                k_re, k_im = _permuted(work, in_key + 4 * head, permutations, s, j, left, sizes)
+                dc_re, dc_im = _load_pair(dc, 2 * s, j, n, left)
+                dv_re, dv_im = _add_conjugate_product(dv_re, dv_im, k_re, k_im, dc_re, dc_im)
+            re, im = _load_pair(z, u + 2 * head, j, n, left)
+            scale = _bound_scale(z, re, im, sizes.smooth)
+            gate = load(z, g_i + head, j, n, left)
+            d_gate = (dv_re * re + dv_im * im) * scale
+            store(dz, g_i + head, j, n, left, d_gate * gate * (one - gate))
+            d_re, d_im = dv_re * gate, dv_im * gate
+            slope = _bound_slope(z, re, im, scale, d_re, d_im, sizes.smooth)
+            _store_pair(dz, u + 2 * head, j, n, left, scale * d_re + slope * re, scale * d_im + slope * im)
+        for s in range(copies):
+            dc_re, dc_im = _load_pair(dc, 2 * s, j, n, left)
+            _store_pair(dc, 2 * s, j, n, left, forget * dc_re, forget * dc_im)
+
+    for j in range(0, n, width(z)):
+        left = width(z) if sizes.whole else n - j
+        for key in range(2 * heads):
+            d_re, d_im = fill(z, 0.0), fill(z, 0.0)
+            for s in range(copies):
+                k_re, k_im = _permuted(work, d_keys + 8 * s * heads + 4 * key, inverses, s, j, left, sizes)
+                d_re, d_im = d_re + k_re, d_im + k_im
+            row = r_i + 2 * key
+            re, im = _load_pair(z, row, j, n, left)
+            scale = _bound_scale(z, re, im, sizes.smooth)
+            slope = _bound_slope(z, re, im, scale, d_re, d_im, sizes.smooth)
+            _store_pair(dz, row, j, n, left, scale * d_re + slope * re, scale * d_im + slope * im)

@@ -1,14 +1,28 @@
-"""Compiled kernels on disk: what is damaged there is compiled again, and what cannot be kept is used without."""
+"""Compiled kernels on disk: what is damaged there is compiled again, and what cannot be kept is used without.
+
+They are where Numba keeps its own: in ``NUMBA_CACHE_DIR``, beside the package, or in the user's cache folder. Where
+none of these can be written, as in a container that runs as nobody, a folder for temporary files serves.
+"""
 
 import contextlib
+import functools
 import hashlib
+import os
 import pickle
+import stat
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    InTreeCacheLocator,
+    NullCache,
+)
 from numba.core.serialize import dumps
 
 
@@ -32,21 +46,51 @@ def _tell(error: Exception) -> None:
     if kept():
         words = str(error).splitlines()[0]
         _told.add(words)
-        with contextlib.suppress(OSError):  # nobody may be there to read it
-            print(
-                f"associative-lstm: compiled kernels cannot be kept on disk ({words}), so that every start compiles "
-                "them again; NUMBA_CACHE_DIR can name another folder for them",
-                file=sys.stderr,
-                flush=True,
-            )
+        _say(f"cannot be kept on disk ({words}), so that every start compiles them again")
+
+
+def _say(what: str) -> None:
+    with contextlib.suppress(OSError):  # nobody may be there to read it
+        print(
+            f"associative-lstm: compiled kernels {what}; NUMBA_CACHE_DIR can name another folder for them",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def _seal(data: bytes) -> bytes:
     return hashlib.sha256(_SOURCES + data).digest()
 
 
+@functools.cache
+def _temporary_folder() -> Path:
+    """A folder of this user's alone: what lies there is run."""
+    user = getattr(os, "getuid", int)()
+    folder = Path(tempfile.gettempdir()) / f"associative-lstm-{user}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if (
+        not stat.S_ISDIR(found.st_mode)
+        or found.st_uid != user
+        or (os.name == "posix" and found.st_mode & 0o077)
+    ):
+        raise PermissionError(f"others can write to {folder}")
+    _say(f"are kept in {folder}, since neither the package's folder nor the user's cache can be written")
+    return folder
+
+
+class _TemporaryLocator(InTreeCacheLocator):
+    """The last place to look for."""
+
+    def __init__(self, function: Callable, path: str) -> None:
+        super().__init__(function, path)
+        self._cache_path = str(_temporary_folder() / self.get_suitable_cache_subpath(path))
+
+
 class _Sealed(CompileResultCacheImpl):
     """Numba's way to write down a kernel, with a seal: other bytes, or other sources, and it is not loaded."""
+
+    _locator_classes = (*CompileResultCacheImpl._locator_classes, _TemporaryLocator)
 
     def reduce(self, compiled: Any) -> tuple[bytes, bytes]:
         data = dumps(super().reduce(compiled))

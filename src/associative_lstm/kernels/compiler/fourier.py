@@ -79,11 +79,11 @@ def _passes(y, x, scratch, cos, sin, re, im):
     for p in range(passes):
         target = scratch if (passes - p) % 2 == 1 else y  # so that the last one is scratch
         for j in range(0, half, width(x)):
-            a_re, a_im = load(source, re, j, half), load(source, im, j, half)
-            b_re, b_im = load(source, re + 1, j, half), load(source, im + 1, j, half)
-            c, s = load(cos, p, j, half), load(sin, p, j, half)
+            a_re, a_im = load(source, re, j, half, half - j), load(source, im, j, half, half - j)
+            b_re, b_im = load(source, re + 1, j, half, half - j), load(source, im + 1, j, half, half - j)
+            c, s = load(cos, p, j, half, half - j), load(sin, p, j, half, half - j)
             d_re, d_im = a_re - b_re, a_im - b_im
-            store_pairs(target, re, j, half, a_re + b_re, c * d_re + s * d_im)
-            store_pairs(target, im, j, half, a_im + b_im, c * d_im - s * d_re)
+            store_pairs(target, re, j, half, half - j, a_re + b_re, c * d_re + s * d_im)
+            store_pairs(target, im, j, half, half - j, a_im + b_im, c * d_im - s * d_re)
         source = target
     return source

@@ -23,7 +23,13 @@ def jit(function: Callable) -> Any:
     return kernel
 
 
-inline = numba.njit(forceinline=True, error_model="numpy", fastmath={"contract"})
+inline = numba.njit(
+    forceinline=True,
+    error_model="numpy",
+    fastmath={"contract"},
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+)
 """For a part of a kernel, put into it by LLVM: to have Numba do it takes half as long again to compile."""
 
 _announced: set[tuple[object, ...]] = set()

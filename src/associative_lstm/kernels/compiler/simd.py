@@ -4,9 +4,10 @@ The compiler vectorises simple loops by itself, but not a loop that gathers thro
 several results in registers while it goes over the copies of a memory. Those are written with these vectors.
 
 A vector is what fits one register of this machine. Vectors are loaded from and stored to rows of one-dimensional
-arrays: row k of ``count`` numbers begins at index k * count, and its numbers j, j + 1, ... are meant; lanes beyond
-``count`` read as 0 and are not written. Nothing here checks that a row is inside the array: callers do, once, before
-their loops.
+arrays: row k of ``count`` numbers begins at index k * count, and its numbers j, j + 1, ... are meant, as many as are
+``left``; other lanes read as 0 and are not written. Where ``left`` is a constant, the width of a vector, the compiler
+leaves out what tells lanes apart. Nothing here checks that a row is inside the array: callers do, once, before their
+loops.
 """
 
 import operator
@@ -14,7 +15,8 @@ import operator
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, models, overload, register_model
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, models, register_model
 
 from associative_lstm.kernels.compiler.target import VECTOR_BYTES
 
@@ -79,10 +81,9 @@ def _numbers(values):
     return ir.Constant(ir.VectorType(_INT, len(values)), [_INT(value) for value in values])
 
 
-def _below(builder, j, count, lanes):
-    """Which of j + 0, j + 1, ... are below count."""
-    left = builder.trunc(builder.sub(count, j), _INT)
-    return builder.icmp_signed("<", _numbers(range(lanes)), splat(builder, left, lanes))
+def _below(builder, count, lanes):
+    """Which of 0, 1, ... are below count."""
+    return builder.icmp_signed("<", _numbers(range(lanes)), splat(builder, builder.trunc(count, _INT), lanes))
 
 
 def _load(builder, pointer, vector, mask):
@@ -110,56 +111,56 @@ def width(typingctx, array):
 
 def _load_row(element, lanes):
     def codegen(context, builder, signature, args):
-        value, k, j, count = args[:4]
+        value, k, j, count, left = args[:5]
         pointer = address(context, builder, signature.args[0], value, builder.mul(k, count), j)
         vector = ir.VectorType(context.get_value_type(element), lanes)
-        return _load(builder, pointer, vector, _below(builder, j, count, lanes))
+        return _load(builder, pointer, vector, _below(builder, left, lanes))
 
     return codegen
 
 
 @intrinsic
-def load(typingctx, array, k, j, count):
+def load(typingctx, array, k, j, count, left):
     """Numbers j, j + 1, ... of row k."""
     lanes = lanes_of(array.dtype)
-    signature = Vector(array.dtype, lanes)(array, types.intp, types.intp, types.intp)
+    signature = Vector(array.dtype, lanes)(array, *(types.intp,) * 4)
     return signature, _load_row(array.dtype, lanes)
 
 
 @intrinsic
-def load_indices(typingctx, indices, k, j, count, like):
+def load_indices(typingctx, indices, k, j, count, left, like):
     """The same of int32, as many as there are lanes in a vector of the array ``like``."""
     lanes = lanes_of(like.dtype)
-    signature = Vector(types.int32, lanes)(indices, types.intp, types.intp, types.intp, like)
+    signature = Vector(types.int32, lanes)(indices, *(types.intp,) * 4, like)
     return signature, _load_row(types.int32, lanes)
 
 
 @intrinsic
-def store(typingctx, array, k, j, count, vector):
+def store(typingctx, array, k, j, count, left, vector):
     """Numbers j, j + 1, ... of row k become those of the vector."""
 
     def codegen(context, builder, signature, args):
-        value, k, j, count, x = args
+        value, k, j, count, left, x = args
         pointer = address(context, builder, array, value, builder.mul(k, count), j)
-        _store(builder, pointer, x, _below(builder, j, count, vector.lanes))
+        _store(builder, pointer, x, _below(builder, left, vector.lanes))
         return context.get_dummy_value()
 
-    return types.void(array, types.intp, types.intp, types.intp, vector), codegen
+    return types.void(array, *(types.intp,) * 4, vector), codegen
 
 
 @intrinsic
-def store_pairs(typingctx, array, k, j, count, re, im):
+def store_pairs(typingctx, array, k, j, count, left, re, im):
     """Store complex numbers with their two parts side by side, for `gather_pairs`: in row k and the next."""
 
     def codegen(context, builder, signature, args):
-        value, k, j, count, x, y = args
-        j, lanes, two = builder.mul(j, j.type(2)), re.lanes, count.type(2)
+        value, k, j, count, left, x, y = args
+        (j, left), lanes = (builder.mul(number, number.type(2)) for number in (j, left)), re.lanes
         pointer = address(context, builder, array, value, builder.mul(k, count), j)
         pairs = builder.shuffle_vector(x, y, _numbers([i // 2 + i % 2 * lanes for i in range(2 * lanes)]))
-        _store(builder, pointer, pairs, _below(builder, j, builder.mul(count, two), 2 * lanes))
+        _store(builder, pointer, pairs, _below(builder, left, 2 * lanes))
         return context.get_dummy_value()
 
-    return types.void(array, types.intp, types.intp, types.intp, re, im), codegen
+    return types.void(array, *(types.intp,) * 4, re, im), codegen
 
 
 @intrinsic
@@ -224,22 +225,29 @@ def spread(typingctx, number, like):
 
 
 def _overload_operator(symbol, instruction):
-    @intrinsic
-    def operate(typingctx, a, b):
-        def codegen(context, builder, signature, args):
-            return getattr(builder, instruction)(*args, flags=["contract"])
+    """As an instruction of its own, not by `overload`, which compiles a function for each pair of types."""
 
-        return a(a, b), codegen
+    @infer_global(symbol)
+    class _Typed(AbstractTemplate):
+        def generic(self, args, kws):
+            vectors = [arg for arg in args if isinstance(arg, Vector)]
+            others = [arg for arg in args if arg not in vectors]
+            if len(args) == 2 and vectors and all(isinstance(arg, types.Float) for arg in others):
+                return signature(vectors[0], *args)
+            return None
 
-    @overload(symbol)
-    def implementation(a, b):
-        if isinstance(a, Vector) and isinstance(b, Vector):
-            return lambda a, b: operate(a, b)
-        if isinstance(a, Vector) and isinstance(b, types.Float):
-            return lambda a, b: operate(a, spread(b, a))
-        if isinstance(a, types.Float) and isinstance(b, Vector):
-            return lambda a, b: operate(spread(a, b), b)
-        return None
+    def operate(context, builder, sig, args):
+        vector, both = sig.return_type, zip(args, sig.args, strict=True)
+        values = [
+            value
+            if isinstance(kind, Vector)
+            else splat(builder, context.cast(builder, value, kind, vector.element), vector.lanes)
+            for value, kind in both
+        ]
+        return getattr(builder, instruction)(*values, flags=["contract"])
+
+    for kinds in ((Vector, Vector), (Vector, types.Float), (types.Float, Vector)):
+        lower_builtin(symbol, *kinds)(operate)
 
 
 _overload_operator(operator.add, "fadd")
@@ -311,7 +319,7 @@ def transpose(typingctx, source, at, stride, rows, count, target, target_at, tar
     def codegen(context, builder, signature, args):
         from_value, at, stride, rows, count, to_value, to, to_stride = args
         vector = ir.VectorType(context.get_value_type(source.dtype), lanes)
-        columns = _below(builder, at.type(0), count, lanes)
+        columns = _below(builder, count, lanes)
 
         def times(step, i):
             return builder.mul(step, step.type(i))

@@ -1,0 +1,49 @@
+"""``python -m associative_lstm.warm_up``: compile the layer's kernels now, and keep them for every later process.
+
+For an image of a container, say, or before many jobs are started at once on a new machine. What is on disk already is
+left as it is. Kernels are compiled for the CPU on which this runs, or for the one that ``NUMBA_CPU_NAME`` names, and
+are kept in ``NUMBA_CACHE_DIR`` if that is set.
+"""
+
+import time
+from typing import Any
+
+import torch
+from numba.core import event
+
+from associative_lstm.kernels.associative import loops
+from associative_lstm.nn import AssociativeLSTM
+
+_ONE_HEAD: dict[str, Any] = {"hidden_size": 128}
+_ANY: dict[str, Any] = {"hidden_size": 10, "num_heads": 2}
+
+
+class _Count(event.Listener):
+    """How many functions Numba has compiled, not found on disk."""
+
+    number = 0
+
+    def on_start(self, event: event.Event) -> None:
+        self.number += 1
+
+    def on_end(self, event: event.Event) -> None:
+        pass
+
+
+def main() -> None:
+    """Compile for float32: any number of threads, heads, copies, and any size."""
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        for what, options in (("one head", _ONE_HEAD), ("any number of heads", _ANY)):
+            begin, count = time.perf_counter(), _Count()
+            with event.install_listener("numba:compile", count):
+                output, _ = AssociativeLSTM(3, **options)(torch.randn(2, 4, 3))
+                output.sum().backward()
+            took = f"compiled in {time.perf_counter() - begin:.1f} s" if count.number else "found on disk"
+            print(f"{what}, {'several threads' if threads > 1 else 'one thread'}: {took}", flush=True)
+    folder = loops.forward._cache.cache_path
+    print("not kept: no folder can be written" if folder is None else f"kept in {folder}")
+
+
+if __name__ == "__main__":
+    main()
