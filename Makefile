@@ -1,6 +1,9 @@
 # `make demo` and `make test` need Python 3.11 or newer with pip; everything else they install into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+# A process per core, of 1.2 GB each, up to four: more would wait for the longest of the tests. One that is done takes
+# over half of what another has left.
+PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
 
 .PHONY: demo test quick lint check-results torture clean
 
@@ -8,11 +11,11 @@ demo: .venv/installed
 	$(BIN)/alstm demo
 
 test: lint
-	$(BIN)/pytest
+	$(PYTEST)
 
 # What to run between two edits: a minute and a half on two cores.
 quick: lint
-	$(BIN)/pytest -q -x tests/test_functional.py tests/test_memory.py tests/nn/test_against_twin.py \
+	$(PYTEST) -q -x tests/test_functional.py tests/test_memory.py tests/nn/test_against_twin.py \
 		tests/nn/test_associative_lstm.py tests/lab/run/test_config.py tests/lab/tasks/test_tasks.py
 
 # Whether pages, README and recorded verdicts are what the logs say; `make test` has it too.

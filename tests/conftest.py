@@ -8,6 +8,9 @@ from hypothesis import HealthCheck, settings
 # Before PyTorch is loaded: threads that wait leave their core to others. On a busy machine, where those they wait for
 # get no core meanwhile, a small sum takes ten times as long otherwise.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Processes that test side by side share the cores. Tests of several threads ask for as many as they need.
+if beside := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // beside)))
 
 
 def pytest_configure():

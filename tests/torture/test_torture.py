@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from torture import hostile, rules
+from waiting import HANGS
 
 TESTS = Path(__file__).parents[1]
 
@@ -24,7 +25,7 @@ def torture(*arguments):
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
         capture_output=True,
         text=True,
-        timeout=900,
+        timeout=HANGS,
         check=False,
     )
 

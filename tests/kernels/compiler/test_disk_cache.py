@@ -113,6 +113,19 @@ def test_what_other_sources_left_behind_is_not_loaded(folder, monkeypatch):
     assert compiled(use(folder))
 
 
+def test_two_processes_that_took_the_same_name_do_not_load_each_others_kernel(folder):
+    """Both found the index empty; the index of one and the kernel of the other were written last."""
+    use(folder)
+    index, kernel = (file_of(folder, "double", suffix) for suffix in (".nbi", ".nbc"))
+    of_floats = index.read_bytes()
+    index.unlink()
+    assert fresh(folder).double(21) == 42  # integers
+    index.write_bytes(of_floats)
+    assert kernel == file_of(folder, "double", ".nbc")
+    assert compiled(use(folder))
+    assert not compiled(use(folder))
+
+
 def said_once(capsys, reason):
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
@@ -226,6 +239,7 @@ def test_another_process_finds_it_and_a_change_of_a_called_kernel_is_noticed(tmp
     shutil.copytree(
         Path(associative_lstm.__file__).parent, package, ignore=shutil.ignore_patterns("lab", "__pycache__")
     )
+    (package / "kernels" / "__init__.py").write_text("")  # which would load PyTorch
     start = "from associative_lstm.kernels.compiler.runtime import jit\n"
     outer, inner = package / "kernels" / "outer.py", package / "kernels" / "inner.py"
     outer.write_text(

@@ -4,7 +4,6 @@ import io
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 
@@ -24,7 +23,7 @@ from associative_lstm.lab.run.loop import resume
 from associative_lstm.lab.run.model import SequenceModel
 from associative_lstm.lab.run.progress import Progress
 from associative_lstm.lab.tasks import TASKS
-from waiting import HANGS, wait_for_lines
+from waiting import HANGS
 
 TINY = ["--model", "lstm", "--hidden-size", "8", "--window", "20", "--steps", "20", "--log-every", "5"]
 COMMANDS = [
@@ -350,32 +349,3 @@ def test_a_terminal_gets_a_live_line(monkeypatch):
     assert "step 1,000/4,000, cost 1.234 bits, 20,000 symbols/s, 3 s left" in text
     with common.progress_bar("evaluating", 3) as advance:
         advance()
-
-
-def test_ctrl_c_stops_the_demo_with_both_runs_saved(tmp_path):
-    command = [sys.executable, "-m", "associative_lstm.lab.cli", "demo", "--out", str(tmp_path / "demo")]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        logs = [tmp_path / "demo" / name / "log.jsonl" for name in ("associative-lstm", "lstm")]
-        wait_for_lines(logs, process)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the group
-        _, errors = process.communicate(timeout=HANGS)
-    assert process.returncode == 130, errors
-    assert f"alstm resume {tmp_path / 'demo' / 'lstm'}" in errors
-    assert "Traceback" not in errors
-    for log in logs:
-        assert find_checkpoints(log.parent)
-
-
-def test_the_demo_trains_both_networks_and_asks_them_the_same(alstm, tmp_path):
-    code, out, _ = alstm("demo", "--steps", 3, "--out", tmp_path / "demo")
-    assert code == 0
-    assert (tmp_path / "demo" / "demo.png").read_bytes().startswith(b"\x89PNG")
-    assert len(re.findall(r"q\([a-z]+\) +[a-z] +\S [✓✗] +\S [✓✗]", out)) == 8
-    shares = re.findall(r"\) +(-?[\d.]+)%", out)
-    assert len(shares) == 2
-    assert all(0 <= float(share) < 20 for share in shares)  # hardly trained: a guess among 26 letters
-    assert out.endswith(f"runs: {tmp_path / 'demo'}\n")
-    code, _, err = alstm("demo", "--out", tmp_path / "demo")
-    assert (code, err) == (1, f"alstm: {tmp_path / 'demo'} is not empty: choose another folder\n")

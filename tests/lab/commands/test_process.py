@@ -10,15 +10,15 @@ import pytest
 from associative_lstm.lab import cli
 from associative_lstm.lab.commands import inspect
 from associative_lstm.lab.run.folder import read_log
+from waiting import HANGS
 
 TINY = ["--model", "lstm", "--hidden-size", "8", "--window", "20", "--steps", "30", "--log-every", "5"]
-MINUTES = 600  # catches a hang, measures nothing
 
 
 def python(program, *arguments, **options):
     command = [sys.executable, "-c", program, *map(str, arguments)]
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-    return subprocess.run(command, text=True, timeout=MINUTES, check=False, **options)
+    return subprocess.run(command, text=True, timeout=HANGS, check=False, **options)
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["--version"]])

@@ -178,10 +178,17 @@ except Interrupted as stopped:
 """
 
 
-@pytest.mark.parametrize("how", ["demo", "grid"])
 @pytest.mark.parametrize(
-    ("number", "to_all"),
-    [(signal.SIGTERM, False), (signal.SIGTERM, True), (signal.SIGINT, True), (signal.SIGKILL, False)],
+    ("how", "number", "to_all"),
+    [
+        ("demo", signal.SIGTERM, False),
+        ("demo", signal.SIGTERM, True),  # with Ctrl-C, the tests of the demo do it
+        ("demo", signal.SIGKILL, False),
+        ("grid", signal.SIGTERM, False),
+        ("grid", signal.SIGTERM, True),
+        ("grid", signal.SIGINT, True),
+        ("grid", signal.SIGKILL, False),
+    ],
 )
 def test_several_runs_are_all_saved_and_none_goes_on(tmp_path, how, number, to_all):
     runs = [tmp_path / "a", tmp_path / "b"]

@@ -87,32 +87,43 @@ class _TemporaryLocator(InTreeCacheLocator):
         self._cache_path = str(_temporary_folder() / self.get_suitable_cache_subpath(path))
 
 
-class _Sealed(CompileResultCacheImpl):
-    """Numba's way to write down a kernel, with a seal: other bytes, or other sources, and it is not loaded."""
+class _Places(CompileResultCacheImpl):
+    """Numba's folders for kernels, and one more."""
 
     _locator_classes = (*CompileResultCacheImpl._locator_classes, _TemporaryLocator)
 
-    def reduce(self, compiled: Any) -> tuple[bytes, bytes]:
-        data = dumps(super().reduce(compiled))
-        return _seal(data), data
 
-    def rebuild(self, target_context: Any, reduced: tuple[bytes, bytes]) -> Any:
-        seal, data = reduced
-        if seal != _seal(data):
+class _Sealed(IndexDataCacheFile):
+    """Numba's files of a kernel, with a seal: other bytes, or other sources, and it is not loaded.
+
+    Nor is a kernel for other types or another CPU: two processes that add one each at the same time may both take the
+    name that is free, so that what stands in the file is not what the index says.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        written = dumps((key, data))
+        super().save(key, (_seal(written), written))
+
+    def load(self, key: Any) -> Any:
+        if (found := super().load(key)) is None:
+            return None
+        seal, written = found
+        if seal != _seal(written):
             raise ValueError("not what was written")
-        return super().rebuild(target_context, pickle.loads(data))
+        its_key, data = pickle.loads(written)
+        return data if its_key == key else None
 
 
 class _KernelCache(FunctionCache):
     """Numba's cache, but nothing that stands in its files, or cannot be written to them, is an error."""
 
-    _impl_class = _Sealed
+    _impl_class = _Places
 
     def __init__(self, function: Callable) -> None:
         super().__init__(function)
         # Numba looks only at a function's own file when it decides whether what it kept is stale. A kernel is also
         # made of those it calls, in other files here.
-        self._cache_file = IndexDataCacheFile(
+        self._cache_file = _Sealed(
             cache_path=self.cache_path,
             filename_base=self._impl.filename_base,
             source_stamp=(self._impl.locator.get_source_stamp(), _SOURCES),
