@@ -15,7 +15,7 @@ from associative_lstm.nn import LSTM
 from associative_lstm.nn.options import UPDATE_MODULUS
 from associative_lstm.nn.start import CONTEXT
 
-FAST = {"key_init": "conjugate", "forget_bias": "mixed", "update_init": UPDATE_MODULUS}
+FAST = {"key_init": "matched", "forget_bias": "mixed", "update_init": UPDATE_MODULUS}
 PAPER = {"key_init": "glorot", "forget_bias": 0.0, "update_init": "glorot"}
 each_kind = pytest.mark.parametrize("kind", [AssociativeLSTM, AssociativeLSTMCell])
 

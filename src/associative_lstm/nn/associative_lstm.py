@@ -58,10 +58,10 @@ class AssociativeLSTM(AssociativeBase):
         activation: ``"bound"``, or ``"tanh"`` for :math:`\tanh` of the modulus.
         start: the numbers that learning starts from, never the equations: ``"fast"``, or ``"paper"`` (Glorot weights,
             zero biases). Each of the next three is chosen by the start unless it is given.
-        key_init: ``"glorot"`` starts key biases at zero; ``"conjugate"`` (fast) starts them on the unit circle with
+        key_init: ``"glorot"`` starts key biases at zero; ``"conjugate"`` starts them on the unit circle with
             random phases, those of the output key the conjugates of the input key's, so that the layer starts as
-            an LSTM that reads what it has just written; ``"matched"`` also makes what the output key takes from h
-            the conjugate of what the input key does, so that what was written after a like history is found.
+            an LSTM that reads what it has just written; ``"matched"`` (fast) makes what the output key takes from h
+            the conjugate of what the input key does, too, so that what was written after a like history is found.
         forget_bias: where the biases of the forget gate start: a number; ``"chrono"``, the logarithms of times drawn
             uniformly from 1 to ``horizon`` steps, those of the input gates their negatives; ``"mixed"`` (fast), such
             logarithms for half of the units of the first layer and 1 for the others, zero for layers above it and

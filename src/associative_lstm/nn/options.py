@@ -16,7 +16,7 @@ UPDATE_MODULUS = 0.99
 
 STARTS: dict[str, dict[str, Any]] = {
     "paper": {"key_init": "glorot", "forget_bias": 0.0, "update_init": "glorot"},
-    "fast": {"key_init": "conjugate", "forget_bias": "mixed", "update_init": UPDATE_MODULUS},
+    "fast": {"key_init": "matched", "forget_bias": "mixed", "update_init": UPDATE_MODULUS},
 }
 
 
