@@ -24,6 +24,7 @@ from associative_lstm.kernels.operators import differentiable, needs_gradient, o
 # A segment has as many steps as fit pre-activations into this many bytes: enough rows for efficient matrix products,
 # few enough to stay in the cache and to add little to a step's memory.
 SEGMENT_BYTES = 2**20
+NARROW = 32
 
 _INPUTS = (
     "Tensor x, Tensor h_0, Tensor c_0, Tensor weight_ih, Tensor weight_hh, Tensor? bias, Tensor permutations, "
@@ -136,7 +137,10 @@ class _WeightGradients:
         self.rows_h = weight_hh.shape[0]
         self.need_x, _, _, self.need_ih, self.need_hh, self.need_bias = needed
         self.dx = torch.empty_like(x) if self.need_x else x.new_empty(0)
-        self.d_ih = torch.empty_like(weight_ih) if self.need_ih else x.new_empty(0)
+        # PyTorch's library takes four times as long for a result of few columns as for one of few rows.
+        self.narrow = x.shape[-1] < NARROW
+        of_ih = weight_ih.shape[::-1] if self.narrow else weight_ih.shape
+        self.d_ih = x.new_empty(of_ih if self.need_ih else 0)
         self.d_hh = torch.empty_like(weight_hh) if self.need_hh else x.new_empty(0)
         self.d_bias = x.new_zeros(weight_ih.shape[0]) if self.need_bias else x.new_empty(0)
         self.so_far = 0  # the first segment overwrites what is not initialised
@@ -146,7 +150,8 @@ class _WeightGradients:
         if self.need_x:
             torch.mm(flat_dz, self.weight_ih, out=self.dx[times].flatten(0, 1))
         if self.need_ih:
-            self.d_ih.addmm_(flat_dz.T, flat_x, beta=self.so_far)
+            product = (flat_x.T, flat_dz) if self.narrow else (flat_dz.T, flat_x)
+            self.d_ih.addmm_(*product, beta=self.so_far)
         if self.need_bias:
             self.d_bias += flat_dz.sum(0)
         if self.need_hh:  # a step has seen the output of the step before it; its very first step, h_0
@@ -163,7 +168,8 @@ class _WeightGradients:
     def finish(self, first_dz):
         if self.need_hh:
             self.d_hh.addmm_(first_dz[:, : self.rows_h].T, self.h_0)
-        return self.dx, self.d_ih, self.d_hh, self.d_bias
+        d_ih = self.d_ih.T.contiguous() if self.need_ih and self.narrow else self.d_ih
+        return self.dx, d_ih, self.d_hh, self.d_bias
 
 
 def _checked_backward(*arguments):

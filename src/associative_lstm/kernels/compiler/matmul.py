@@ -142,18 +142,35 @@ def _tile(typingctx, rows, panels, y, y_at, y_stride, h, h_at, h_stride, w, w_at
             }
             with cgutils.for_range(builder, depth, intp=integer) as loop:
                 k = loop.index
-                w_k = {}
-                for p, v in columns:
+
+                def w_k(column):
+                    p, v = column
                     panel = builder.mul(panel_stride, integer(p))
                     at = vector_at(w_pointer, builder.mul(k, row_stride), panel, integer(v * lanes))
-                    w_k[p, v] = builder.load(at, align=size)
-                for r in range(rows):
+                    return builder.load(at, align=size)
+
+                def h_k(r):
                     at = builder.add(builder.mul(h_step, integer(r)), k)
-                    h_k = splat(builder, builder.load(builder.gep(h_pointer, [at])), lanes)
+                    return splat(builder, builder.load(builder.gep(h_pointer, [at])), lanes)
+
+                def add(r, column, w, h):
+                    total = sums[r, column]
+                    args = w, h, builder.load(total)
+                    builder.store(call(builder, f"llvm.fmuladd.{suffix(vector)}", vector, *args), total)
+
+                # The fewer of the two stay in registers, while the others come one after the other.
+                if rows < len(columns):
+                    numbers = [h_k(r) for r in range(rows)]
                     for column in columns:
-                        total = sums[r, column]
-                        args = w_k[column], h_k, builder.load(total)
-                        builder.store(call(builder, f"llvm.fmuladd.{suffix(vector)}", vector, *args), total)
+                        w = w_k(column)
+                        for r in range(rows):
+                            add(r, column, w, numbers[r])
+                else:
+                    row = [w_k(column) for column in columns]
+                    for r in range(rows):
+                        h = h_k(r)
+                        for column, w in zip(columns, row, strict=True):
+                            add(r, column, w, h)
             for (r, (p, v)), total in sums.items():
                 offset = integer((p * VECTORS + v) * lanes)
                 at = vector_at(y_pointer, builder.mul(y_step, integer(r)), offset)
