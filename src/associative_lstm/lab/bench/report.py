@@ -22,13 +22,12 @@ def markdown(results: dict[str, Any]) -> str:
     <BLANKLINE>
     """
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
-    return "\n".join(
-        ["# Speed and memory", "", f"Measured with {versions}.", "", _STEP, _RATIOS, "", tables(results)]
-    )
+    head = ["# Speed and memory", "", f"Measured with {versions}.", "", _STEP, _RATIOS, ""]
+    return "\n".join([*head, *tables(results)])
 
 
-def tables(results: dict[str, Any]) -> str:
-    """What was measured, or a part of it."""
+def tables(results: dict[str, Any]) -> list[str]:
+    """What was measured, or a part of it, line by line."""
     lines: list[str] = []
     for group in results.get("groups", []):
         what = (
@@ -106,7 +105,7 @@ def tables(results: dict[str, Any]) -> str:
             ["command", "seconds", "times an empty Python program"],
             [[row["what"], f"{row['seconds']:.2f}", f"{row['ratio']:.0f}"] for row in results["help"]],
         )
-    return "\n".join(lines)
+    return lines
 
 
 def _table(header: list[str], rows: list[list[str]]) -> list[str]:

@@ -64,7 +64,7 @@ def bench(
         for kind, job in wanted:
             rows = list(job())
             results.setdefault(kind, []).extend(rows)
-            console.print(Markdown(tables({kind: rows})), soft_wrap=False)
+            console.print(Markdown("\n".join(tables({kind: rows}))), soft_wrap=False)
             advance()
     write_atomically(out / "bench.json", json.dumps(results, indent=1).encode())
     write_atomically(out / "bench.md", markdown(results).encode())
