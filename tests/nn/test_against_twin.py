@@ -121,11 +121,11 @@ def test_cell(recurrent_update, rotation):
         torch.nn.init.normal_(parameter)
     x = torch.randn(B, INPUT, dtype=torch.float64)
     h_0, c_0 = torch.randn(B, 2 * N, dtype=torch.float64), torch.randn(B, 4, N, dtype=torch.float64)
-    ours, limit = cell(x, (h_0, c_0)), allowed(lambda cell, *args: cell(*args), cell, x, (h_0, c_0))
+    ours, limits = cell(x, (h_0, c_0)), allowed(lambda cell, *args: cell(*args), cell, x, (h_0, c_0))
     parameters = {name: value.detach().numpy() for name, value in cell.state_dict().items()}
     for b in range(B):
         state = h_0[b].numpy(), twin.to_complex(c_0[b].numpy())
         theirs_h, theirs_c = twin.associative_lstm_step(
             parameters, x[b].numpy(), *state, cell.permutations.numpy(), 2, recurrent_update, "bound"
         )
-        assert_close([part[b] for part in ours], [theirs_h, twin.to_pair(theirs_c)], limit)
+        assert_close([part[b] for part in ours], [theirs_h, twin.to_pair(theirs_c)], limits)

@@ -41,7 +41,7 @@ def gradients(call, layer, x):
     return [output.detach(), x.grad, *(parameter.grad.clone() for parameter in layer.parameters())]
 
 
-def limit(layer, x):
+def limits(layer, x):
     return allowed(lambda layer, x: gradients(layer, layer, x), layer, x)
 
 
@@ -77,7 +77,7 @@ def test_compiled_gradients_are_the_same(backend, num_layers, steps):
     layer = make(backend, num_layers=num_layers, learn_initial_state=True)
     x = torch.randn(steps, B, INPUT)
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-    assert_close(gradients(compiled, layer, x), gradients(layer, layer, x), limit(layer, x))
+    assert_close(gradients(compiled, layer, x), gradients(layer, layer, x), limits(layer, x))
 
 
 @pytest.mark.usefixtures("compiler")
@@ -178,7 +178,7 @@ def test_autocast_around_the_compiled_layer():
         with torch.autocast("cpu", torch.bfloat16):
             return compiled(x)
 
-    assert_close(gradients(in_autocast, layer, x), gradients(layer, layer, x), limit(layer, x))
+    assert_close(gradients(in_autocast, layer, x), gradients(layer, layer, x), limits(layer, x))
 
 
 def test_autocast_of_the_cell():

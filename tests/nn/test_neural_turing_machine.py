@@ -84,10 +84,10 @@ def test_agrees_with_numpy(backend, sizes):
     x = torch.randn(8, 2, net.input_size, dtype=torch.float64)
     start = draw_state(net, 2)
     output, end = net(x, start)
-    limit = allowed(output_and_state, net, x, start)
+    limits = allowed(output_and_state, net, x, start)
     for b in range(2):
         expected, state = numpy_sequence(net, x[:, b].numpy(), [part[b] for part in start])
-        assert_close([output[:, b], *(part[b] for part in end)], [expected, *state], limit)
+        assert_close([output[:, b], *(part[b] for part in end)], [expected, *state], limits)
 
 
 def run(net, x, start):
@@ -113,9 +113,9 @@ def test_fused_equals_reference(T, B, hidden_size, heads, memory_size, seed):
     for dtype in (torch.float64, torch.float32):
         net, x, start = net.to(dtype), x.to(dtype), NTMState(*(part.to(dtype) for part in start))
         net.backend = "reference"
-        expected, limit = run(net, x, start), allowed(run, net, x, start)
+        expected, limits = run(net, x, start), allowed(run, net, x, start)
         net.backend = "fused"
-        assert_close(run(net, x, start), expected, limit)
+        assert_close(run(net, x, start), expected, limits)
 
 
 def test_kernels_do_not_depend_on_the_number_of_threads(monkeypatch):

@@ -66,10 +66,10 @@ def test_agrees_with_complex_numpy_and_its_fft(kind, backend, hidden_size):
     net = make(kind, 5, hidden_size, backend=backend)
     x = torch.randn(12, 3, 5, dtype=torch.float64)
     h_0 = torch.randn(3, hidden_size, dtype=torch.float64)
-    output, limit = net(x, h_0)[0], allowed(outputs, net, x, h_0)
+    output, limits = net(x, h_0)[0], allowed(outputs, net, x, h_0)
     for b in range(3):
         expected = numpy_sequence(net, x[:, b].numpy(), h_0[b].numpy())
-        assert_close([output[:, b]], [expected], limit)
+        assert_close([output[:, b]], [expected], limits)
 
 
 ROUNDING = 64 * 10 * np.finfo(float).eps
