@@ -28,6 +28,9 @@ VECTORS = VECTOR_REGISTERS // 8
 WIDE_ROWS = MOST_ROWS // 2
 """Up to so many rows a tile is two panels wide: a few sums at a time would wait for each other."""
 
+WIDE_PANEL = 256
+"""Bytes of a panel's row from which it is read as fast out of the matrix as it is out of a copy."""
+
 _TORCH = {4: torch.float32, 8: torch.float64}  # by bytes
 
 
@@ -86,7 +89,7 @@ def _transpose_panels(w, packed):
 
 
 def pack(w: np.ndarray) -> Packed:
-    """W ``(depth, columns)`` in panels: as it is if it consists of whole ones, else a copy filled up with zeros.
+    """W ``(depth, columns)`` in panels: as it is if it has whole and wide ones, else a copy filled up with zeros.
 
     Panels begin at addresses where a vector does not cross a line of the cache: else a product takes half as long
     again.
@@ -95,7 +98,8 @@ def pack(w: np.ndarray) -> Packed:
     width = VECTORS * VECTOR_BYTES // w.itemsize
     panels = -(-columns // width)
     filled = panels * width
-    if filled == columns and w.flags.c_contiguous and w.ctypes.data % VECTOR_BYTES == 0:
+    whole = filled == columns and width * w.itemsize >= WIDE_PANEL
+    if whole and w.flags.c_contiguous and w.ctypes.data % VECTOR_BYTES == 0:
         return Packed(w.reshape(-1), depth, columns, filled, width, columns)
     packed = torch.empty(
         panels, depth, width, dtype=_TORCH[w.itemsize]
@@ -213,26 +217,26 @@ def multiply(y, h, rows, w, turn):
         raise IndexError("multiply: an array is smaller than the product")
     flat_y, flat_h = y.reshape(-1), h.reshape(-1)
     y_stride, h_stride = y.shape[1], h.shape[1]
-    for start in range(0, rows, MOST_ROWS):
-        count = min(MOST_ROWS, rows - start)
-        p, end = turn.member * panels // turn.members, (turn.member + 1) * panels // turn.members
-        while p < end:
-            at_once = 2 if count <= WIDE_ROWS and p + 1 < end else 1
-            y_at, h_at = start * y_stride + p * width, start * h_stride
+    tiles = max(1, -(-rows // MOST_ROWS))
+    most = max(1, -(-rows // tiles))  # of about the same height: a low one takes hardly less time
+    p, end = turn.member * panels // turn.members, (turn.member + 1) * panels // turn.members
+    while p < end:  # a panel is in the cache for all tiles
+        at_once = 2 if most <= WIDE_ROWS and p + 1 < end else 1
+        for start in range(0, rows, most):
             _tile(
-                count,
+                min(most, rows - start),
                 at_once,
                 flat_y,
-                y_at,
+                start * y_stride + p * width,
                 y_stride,
                 flat_h,
-                h_at,
+                start * h_stride,
                 h_stride,
                 w.numbers,
                 p * w.panel_stride,
                 w,
             )
-            p += at_once
+        p += at_once
 
 
 @jit
