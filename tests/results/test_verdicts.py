@@ -12,7 +12,7 @@ from associative_lstm.lab.experiments.learning.wikipedia import FIG10
 from associative_lstm.lab.report.page import write_report
 from associative_lstm.lab.report.summary import SENTENCES
 from associative_lstm.lab.run.folder import read_config
-from associative_lstm.lab.run.packed import runs_below
+from associative_lstm.lab.run.packed import read_bytes, runs_below
 
 ROOT = Path(__file__).parents[2]
 RESULTS, RUNS = ROOT / "results", ROOT / "results" / "runs"
@@ -22,6 +22,13 @@ PAGE = ROOT / "docs" / "reproduction.md"
 @pytest.fixture(scope="module")
 def logs():
     return Logs(RUNS)
+
+
+def test_every_recorded_configuration_is_read_as_it_was_written():
+    """Keys that came later, and what they choose by default, change none of them."""
+    for run in runs_below(RUNS):
+        text = read_bytes(run / "config.toml").decode()
+        assert read_config(run).to_toml() == text, run
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)

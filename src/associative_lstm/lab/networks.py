@@ -16,10 +16,20 @@ Look = tuple[str, str]
 ARGUMENTS = {
     "copies": "num_copies",
     "heads": "num_heads",
-    "key_init": "key_init",
-    "forget_bias": "forget_bias",
-    "recurrent_update": "recurrent_update",
-    "learn_initial_state": "learn_initial_state",
+    **{
+        key: key
+        for key in (
+            "activation",
+            "key_init",
+            "forget_bias",
+            "update_init",
+            "horizon",
+            "permutation",
+            "rotation",
+            "recurrent_update",
+            "learn_initial_state",
+        )
+    },
 }
 """The keys of a configuration that a network may understand, and the argument of its class that each becomes."""
 
@@ -38,9 +48,9 @@ class Entry:
     hidden_size: int = 128
     """N_h, if nothing else is asked for: the paper's."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Those of ``ARGUMENTS`` that it understands, each with its default; None leaves the choice to the task."""
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of its class that are the same in every run."""
+    """Those of ``ARGUMENTS`` that it understands, each with its default; None leaves it to the start or the task."""
+    starts: Callable[[], Mapping[str, Settings]] = dict
+    """What it can begin from, by name (``paper``, ``fast``): the options that each decides."""
     even: bool = False
     """Whether N_h real numbers are half as many complex ones."""
     kernel: str | None = None
@@ -58,7 +68,7 @@ class Entry:
 
         made_by = getattr(nn, self.made_by) if isinstance(self.made_by, str) else self.made_by
         arguments = {ARGUMENTS[key]: settings[key] for key in self.options}
-        return made_by(input_size, settings["hidden_size"], **self.fixed, **arguments)
+        return made_by(input_size, settings["hidden_size"], **arguments)
 
 
 def _units(settings: Settings) -> float:
@@ -69,6 +79,12 @@ def _associative_details(settings: Settings) -> list[str]:
     heads = settings.get("heads") or 1
     copies = counted(settings.get("copies") or 1, "copy")
     return [copies, *([counted(heads, "head")] if heads > 1 else [])]
+
+
+def _associative_starts() -> Mapping[str, Settings]:
+    from associative_lstm.nn.options import STARTS
+
+    return STARTS
 
 
 def _associative_look(settings: Settings) -> Look:
@@ -101,9 +117,20 @@ NETWORKS: dict[str, Entry] = {
     "associative-lstm": Entry(
         "AssociativeLSTM",
         "Associative LSTM",
-        options={"copies": 1, "heads": 1, "key_init": "glorot", "forget_bias": 0.0, "recurrent_update": None}
+        options={
+            "copies": 1,
+            "heads": 1,
+            "activation": "bound",
+            "key_init": None,
+            "forget_bias": None,
+            "update_init": None,
+            "horizon": 120,
+            "permutation": "random",
+            "rotation": 0.0,
+            "recurrent_update": None,
+        }
         | _TASKS_CHOICE,
-        fixed={"start": "paper"},  # which recorded runs began with
+        starts=_associative_starts,
         even=True,
         kernel="associative.fused",
         details=_associative_details,
@@ -113,7 +140,8 @@ NETWORKS: dict[str, Entry] = {
     "lstm": Entry(
         "LSTM",
         "LSTM",
-        options={"forget_bias": 0.0} | _TASKS_CHOICE,
+        options={"forget_bias": None, "horizon": 120} | _TASKS_CHOICE,
+        starts=lambda: {"paper": {"forget_bias": 0.0}, "fast": {"forget_bias": "chrono"}},
         look=_lstm_look,
         milliseconds=lambda s: 3.5 * _units(s) ** 2 * s.get("layers", 1),
     ),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -27,15 +27,24 @@ def a_folder(name: str | Path) -> Path:
     return Path(name)
 
 
+def _number_or_word(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def _with_keys(command: Any) -> Any:
     """An option for every key of a configuration but the task, in the place of the command's ``flags``."""
     options = []
     for name, hint in get_type_hints(Config).items():
         kind = next(kind for kind in get_args(hint) or [hint] if kind is not type(None))
+        words = any(get_origin(kind) is Literal for kind in get_args(hint))
         option = typer.Option(
             *(["--learning-rate", "--lr"] if name == "learning_rate" else []),
             help=Config.__dataclass_fields__[name].metadata.get("help"),
             autocompletion=completing(NETWORKS) if name == "model" else None,
+            parser=_number_or_word if words and kind is float else None,
         )
         typed: Any = Annotated[(kind if isinstance(kind, type) else str) | None, option]
         if name != "task":
@@ -65,7 +74,7 @@ def train(
 ) -> None:
     """Train a network on a task, in a new run folder.
 
-    Example: alstm train assignment --copies 4 --key-init conjugate --steps 5000
+    Example: alstm train assignment --copies 4 --steps 5000
     """
     from associative_lstm.lab.run import loop
 
@@ -80,8 +89,8 @@ def train(
 
 
 def settings_from(file: Path | None, preset: str | None, flags: dict[str, Any]) -> dict[str, Any]:
-    """What the file says, then the preset, then the flags that were given."""
-    settings = read_toml(file) if file else {}
+    """What the file says, then the preset, then the flags that were given; without the first two, the fast recipe."""
+    settings: dict[str, Any] = read_toml(file) if file else {} if preset else {"recipe": "fast"}
     if preset is not None:
         if preset not in PRESETS:
             raise ValueError(f"unknown preset {preset!r}, {nearest(preset, PRESETS)}")

@@ -2,11 +2,13 @@
 
 import functools
 import json
+import operator
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from associative_lstm.lab.networks import ARGUMENTS, NETWORKS
 from associative_lstm.lab.run.packed import read_bytes
@@ -37,6 +39,7 @@ _EXPECTED = {
     "finite_number": "be a finite number",
     "greater_than": "be positive",
     "greater_than_equal": "be at least {ge}",
+    "less_than": "be below {lt}",
     "less_than_equal": "be at most {le}",
     "literal_error": "be {expected}",
     "string_pattern_mismatch": "not contain the character zero",
@@ -48,7 +51,7 @@ _EXPECTED = {
 # layers make it the ninth power and more: the output and every gradient are zero in float32, and nothing is learned.
 _THREE_LAYERS = {"model": "associative-lstm", "hidden_size": 256, "layers": 3, "key_init": "conjugate"}
 
-PRESETS: dict[str, dict[str, Any]] = {
+_PRESETS: dict[str, dict[str, Any]] = {
     "lstm-128": {"model": "lstm"},
     "lstm-512": {"model": "lstm", "hidden_size": 512},
     "associative-lstm-1": {"model": "associative-lstm", "copies": 1},
@@ -67,12 +70,25 @@ PRESETS: dict[str, dict[str, Any]] = {
     "wikipedia-associative-lstm-1": {"copies": 1} | _THREE_LAYERS,
     "wikipedia-associative-lstm-4": {"copies": 4} | _THREE_LAYERS,
 }
+PRESETS = {name: {"recipe": "paper", **values} for name, values in _PRESETS.items()}
 """The paper's networks by name: the number at the end is N_h, or of an Associative LSTM (N_h 128) the copies."""
 
 
-def _key(default: Any, help: str, **limits: Any) -> Any:
-    """A key: its default, what the command line says of it, and its limits in pydantic's words."""
-    return field(default=default, metadata={"help": help, "limits": limits})
+RECIPES: dict[str, dict[str, Any]] = {
+    "paper": {"start": "paper"},
+    "fast": {"start": "fast", "clip": 1.0, "schedule": "linear-end", "beta2": 0.99, "learning_rate": 5e-3},
+}
+"""How to train: the paper's way, as far as it tells, which is meant where a configuration names none; and one that
+learns in fewer minibatches. What recipe and start choose is written into the configuration, key by key."""
+
+
+def _key(default: Any, help: str, *, later: bool = False, **limits: Any) -> Any:
+    """A key: its default, what the command line says of it, and its limits in pydantic's words.
+
+    ``later``: there are configurations from before there was such a key. One without it means the default, and it is
+    written only where it is another.
+    """
+    return field(default=default, metadata={"help": help, "limits": limits, "later": later})
 
 
 def _count(default: int | None, help: str, most: int = LARGEST) -> Any:
@@ -96,14 +112,42 @@ class Config:
     layers: int = _count(1, "Networks stacked.", 1000)
     copies: int | None = _count(None, "Copies of the memory.")
     heads: int | None = _count(None, "Items written and read per step.")
+    activation: Literal["bound", "tanh"] = _key(
+        "bound", "What bounds keys and memory: bound or tanh.", later=True
+    )
+    start: Literal["paper", "fast"] | None = _key(
+        None, "Where the weights begin: paper or fast, unless told below."
+    )
     key_init: Literal["glorot", "conjugate"] | None = _key(None, "Keys start as glorot or conjugate.")
-    forget_bias: float | None = _key(None, "Where the forget gates' biases start.")
+    forget_bias: float | Literal["mixed", "chrono"] | None = _key(
+        None, "Where the forget gates' biases start: a number, mixed or chrono (times up to --horizon)."
+    )
+    update_init: float | Literal["glorot", "pass"] = _key(
+        "glorot", "The update starts as glorot, pass, or random codes of this modulus.", later=True, gt=0
+    )
+    horizon: int = _key(120, "The longest time that a forget gate's bias stands for.", later=True, ge=1)
+    permutation: Literal["random", "shift"] = _key(
+        "random", "Copies are permuted at random or by shifts.", later=True
+    )
+    rotation: float = _key(0.0, "The fraction of units whose memory turns.", later=True, ge=0, le=1)
     recurrent_update: bool | None = _key(
         None, "Feed h to the update (W_hu); the default is the paper's for the task."
     )
     learn_initial_state: bool | None = _key(None, "Learn the initial state (default: on copy tasks).")
     batch_size: int | None = _count(None, "Lanes of a minibatch (default: the paper's).", 10_000)
+    recipe: Literal["paper", "fast"] | None = _key(
+        None, "The paper's way or the fast one: defaults of what follows and of --start; fast unless told."
+    )
     learning_rate: float = _key(3e-3, "Adam's.", gt=0)
+    beta2: float = _key(0.999, "Adam's.", later=True, ge=0, lt=1)
+    weight_decay: float = _key(0.0, "Of matrices, decoupled from Adam; 0 is none.", later=True, ge=0)
+    clip: float = _key(0.0, "The largest norm of the gradient; 0 is any.", later=True, ge=0)
+    schedule: Literal["constant", "linear-end", "cosine"] = _key(
+        "constant",
+        "Of the learning rate: constant, linear-end (down to 0 in the last 30 %) or cosine.",
+        later=True,
+    )
+    warmup: int = _key(0, "Steps in which the learning rate rises from 0.", later=True, ge=0)
     steps: int = _count(20_000, "Minibatches (default 20000).")
     seed: int = _key(0, "Decides weights and data.", ge=0)
     log_every: int = _count(100, "Steps per line of the log.")
@@ -115,15 +159,19 @@ class Config:
         """The text of a TOML file that gives this configuration."""
         lines = []
         for key, value in vars(self).items():
-            if value is not None:
+            if value is not None and value != LATER.get(key):
                 # A JSON string is a TOML string, but for one control character that JSON leaves as it is.
                 text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
                 lines.append(f"{key} = {text}\n")
         return "".join(lines)
 
 
+LATER = {f.name: f.default for f in fields(Config) if f.metadata.get("later")}
+"""What the keys are of a configuration from before they came."""
+
+
 def complete(values: Mapping[str, Any]) -> Config:
-    """A configuration with every choice made and checked; what is missing is the paper's, or the default."""
+    """A configuration with every choice made and checked; what is missing is the recipe's, or the default."""
     from associative_lstm.lab.tasks import TASKS
 
     for key in values:
@@ -138,7 +186,8 @@ def complete(values: Mapping[str, Any]) -> Config:
         raise ValueError(f"unknown task {config.task!r}, {nearest(config.task, TASKS)} {_OWN}")
     if config.model not in NETWORKS:
         raise ValueError(f"unknown model {config.model!r}, {nearest(config.model, NETWORKS)} {_OWN}")
-    return _with_the_papers_choices(config)
+    given = {key: getattr(config, key) for key in values if values[key] is not None}
+    return _with_every_choice(config, given)
 
 
 @functools.cache
@@ -149,9 +198,11 @@ def _checker() -> "type[BaseModel]":
     keys: dict[str, Any] = {}
     for name, hint in get_type_hints(Config).items():
         key = Config.__dataclass_fields__[name]
-        limits = _LIMITS.get(get_args(hint)[0] if get_args(hint) else hint, {})
-        default = ... if key.default is MISSING else key.default
-        keys[name] = hint, Field(default, **limits | key.metadata.get("limits", {}))
+        kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else [hint]
+        limits = key.metadata.get("limits", {})
+        limited = [Annotated[k, Field(**_LIMITS[k] | limits)] if k in _LIMITS else k for k in kinds]
+        kind = functools.reduce(operator.or_, limited)
+        keys[name] = kind, ... if key.default is MISSING else key.default
     return create_model("Checker", __config__=ConfigDict(strict=True, allow_inf_nan=False), **keys)
 
 
@@ -162,24 +213,36 @@ def _checked(values: Mapping[str, Any]) -> Config:
     try:
         return Config(**vars(_checker().model_validate(values)))
     except ValidationError as error:
-        first = error.errors()[0]
-        limits = first.get("ctx", {})
-        expected = _EXPECTED.get(first["type"], first["msg"]).format(**limits)
-        if limits.get("ge") == 0:
-            expected = "not be negative"
+        first, *_ = found = error.errors()
+        expected = " or ".join(_expected(each) for each in found if each["loc"][0] == first["loc"][0])
+        expected = expected.replace(" or be ", " or ")
         raise ValueError(f"{first['loc'][0]} must {expected}, got {first['input']!r}") from None
 
 
-def _with_the_papers_choices(config: Config) -> Config:
-    """Fill in what is None, and refuse options that the task or the network would ignore."""
+def _expected(error: Any) -> str:
+    if error["type"] == "greater_than_equal" and error["ctx"]["ge"] == 0:
+        return "not be negative"
+    return _EXPECTED.get(error["type"], error["msg"]).format(**error.get("ctx", {}))
+
+
+def _with_every_choice(config: Config, given: Mapping[str, Any]) -> Config:
+    """Fill in what is not ``given``, and refuse options that the task or the network would ignore."""
     from associative_lstm.lab.tasks import TASKS
 
     network, task = NETWORKS[config.model], TASKS[config.task]
     size = config.hidden_size or network.hidden_size
     choices = {"hidden_size": size, "batch_size": task.batch_size, "test_every": task.test_every}
+    choices |= RECIPES[config.recipe or "paper"]
+    starts = network.starts()
+    begun = starts.get(given.get("start", choices["start"]), {})
     for option, default in network.options.items():
-        choices[option] = getattr(task, option) if default is None else default
+        if option in begun:
+            choices[option] = begun[option]
+        else:
+            choices[option] = getattr(task, option) if default is None else default
     ignored_by = {key: f"model {config.model!r}" for key in ARGUMENTS if key not in network.options}
+    if not starts:
+        ignored_by["start"] = f"model {config.model!r}"
     if "window" in task.settings:
         choices["window"] = 100
     else:
@@ -189,13 +252,12 @@ def _with_the_papers_choices(config: Config) -> Config:
     if task.test_every is None:
         ignored_by["test_every"] = f"task {config.task!r}, which has no end to be tested on"
     for key, owner in ignored_by.items():
-        if getattr(config, key) is not None:
+        if given.get(key, LATER.get(key)) != LATER.get(key):
             raise ValueError(f"{key} has no meaning for {owner}")
     if network.even and size % 2:
         half = "which has half as many complex numbers"
         raise ValueError(f"hidden_size must be even for {config.model!r}, {half}, got {size}")
-    given = {key: value for key, value in vars(config).items() if value is not None}
-    return Config(**choices | given)
+    return Config(**{**choices, **given, "recipe": None, "start": None})
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from lightning_fabric import Fabric
 
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.run.checkpoint import step_of, usable_checkpoints
-from associative_lstm.lab.run.config import Config
+from associative_lstm.lab.run.config import LATER, Config
 from associative_lstm.lab.run.folder import LOGS, TESTS, TIMES, WEIGHTS, RunLog, last_step
-from associative_lstm.lab.run.step import Trainer, most_of
+from associative_lstm.lab.run.step import Trainer, most_of, told_by_length
 from associative_lstm.lab.words import counted
 
 _MAY_DIFFER = ("steps", "checkpoint_every", "data")
@@ -92,10 +92,9 @@ def _check_same(log: RunLog, config: Config, checkpoint: Path, content: dict[str
     if (step := step_of(checkpoint)) > config.steps:
         wanted = counted(config.steps, "step")
         raise RunError(f"{path} says {wanted}, and the run has made {step}: put back what it was")
-    before = content.get("config")
-    if not isinstance(before, dict):
+    if not isinstance(content.get("config"), dict):
         return
-    now = dataclasses.asdict(config)
+    now, before = dataclasses.asdict(config), LATER | content["config"]
     differ = [
         key for key in now if key in before and (type(now[key]), now[key]) != (type(before[key]), before[key])
     ]
@@ -105,8 +104,20 @@ def _check_same(log: RunLog, config: Config, checkpoint: Path, content: dict[str
             f"{path} is not what the run was begun with: {', '.join(changed)}; put back what it was, "
             f"or begin a new run with `alstm train --config {path}`"
         )
+    if "steps" in differ:
+        _check_length(path, config, step, before["steps"])
     if "data" in differ:
         say(f"data is {now['data']!r} and was {before['data']!r}: only the same text continues the run")
+
+
+def _check_length(path: Path, config: Config, step: int, before: int) -> None:
+    """Refuse another length where the steps made so far would have had other learning rates with it."""
+    if step - 1 > told_by_length(config, min(before, config.steps)):
+        raise RunError(
+            f"the run was begun with {counted(before, 'step')} and cannot have {config.steps:,}: by its schedule, "
+            f"{config.schedule!r}, the learning rate has been falling towards that end; begin a new one with "
+            f"`alstm train --config {quote(str(path))} --steps {config.steps}`"
+        )
 
 
 def _start(

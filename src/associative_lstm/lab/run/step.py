@@ -69,8 +69,33 @@ class Totals:
         return line
 
 
+_FALL = 0.3
+"""The share of a run, its end, in which the schedule "linear-end" takes the learning rate down."""
+
+
+def rate_factor(config: Config, step: int) -> float:
+    """What the learning rate is multiplied by in the step after ``step`` others.
+
+    >>> from associative_lstm.lab.run.config import complete
+    >>> config = complete({"task": "xml", "schedule": "linear-end", "steps": 1000, "warmup": 4})
+    >>> [round(rate_factor(config, step), 4) for step in (0, 3, 700, 850, 999)]
+    [0.25, 1.0, 1.0, 0.5, 0.0033]
+    """
+    factor = min(1.0, (step + 1) / config.warmup) if config.warmup else 1.0
+    if config.schedule == "linear-end":
+        return factor * min(1.0, (config.steps - step) / (_FALL * config.steps))
+    if config.schedule == "cosine":
+        return factor * (1 + math.cos(math.pi * step / config.steps)) / 2
+    return factor
+
+
+def told_by_length(config: Config, steps: int) -> float:
+    """After how many of ``steps`` steps the learning rate begins to depend on how many there are."""
+    return {"linear-end": (1 - _FALL) * steps, "cosine": 0.0}.get(config.schedule, math.inf)
+
+
 class Trainer:
-    """Adam on truncated backpropagation through time, without gradient clipping.
+    """Adam on truncated backpropagation through time; gradients are clipped by their norm where the run says so.
 
     The loss is the cost as the paper measures it, in bits: per sequence on episodic tasks, whose every batch starts
     from the initial state; per scored symbol on online tasks, whose state is carried from window to window and whose
@@ -87,7 +112,8 @@ class Trainer:
             config.batch_size, config.seed, rank=fabric.global_rank, world_size=fabric.world_size
         )
         self.model = build_model(config, self.task)
-        adam = torch.optim.Adam(self.model.parameters(), lr=config.learning_rate, fused=True)
+        betas = 0.9, config.beta2
+        adam = torch.optim.Adam(self.model.parameters(), lr=config.learning_rate, betas=betas, fused=True)
         # Fabric's wrapper of the model is what sums gradients over processes. One process has no need of it, nor of
         # the optimiser's: their hooks cost as much as a twentieth of a small network's step.
         self._module: Any = self.model
@@ -95,6 +121,7 @@ class Trainer:
         if fabric.world_size > 1:
             self._module, self.optimizer = fabric.setup(self.model, adam)
         self._parameters = dict(self.model.named_parameters())
+        self._matrices: list[Tensor] = [p for p in self._parameters.values() if p.dim() > 1]
         self.has_answer = self.task.answer(next(self.task.stream(1, 0))) is not None
         self.step = 0
         self.state: State | None = None
@@ -107,6 +134,13 @@ class Trainer:
         gradient_norm = float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))))
         if not (math.isfinite(bits) and math.isfinite(gradient_norm)):
             raise Diverged(self._diverged(bits / max(units, 1.0)))
+        if 0 < self.config.clip < gradient_norm:
+            torch._foreach_mul_(gradients, self.config.clip / gradient_norm)
+        rate = self.config.learning_rate * rate_factor(self.config, self.step)
+        self.optimizer.param_groups[0]["lr"] = rate
+        if self.config.weight_decay:
+            with torch.no_grad():
+                torch._foreach_mul_(self._matrices, 1 - rate * self.config.weight_decay)
         self.optimizer.step()
         for parameter in self._parameters.values():
             parameter.grad = None
