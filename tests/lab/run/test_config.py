@@ -31,7 +31,10 @@ from associative_lstm.lab.tasks import TASKS
         ({"task": "xml", "learning_rate": 0}, "learning_rate must be positive, got 0"),
         ({"task": "xml", "learning_rate": float("nan")}, "learning_rate must be a finite number, got nan"),
         ({"task": "xml", "learning_rate": "1e-3"}, "learning_rate must be a number, got '1e-3'"),
-        ({"task": "xml", "key_init": "random"}, "key_init must be 'glorot' or 'conjugate', got 'random'"),
+        (
+            {"task": "xml", "key_init": "random"},
+            "key_init must be 'glorot', 'conjugate' or 'matched', got 'random'",
+        ),
         ({"task": "xml", "recurrent_update": 1}, "recurrent_update must be true or false, got 1"),
         ({"task": "xml", "hidden_size": 7}, "hidden_size must be even for 'associative-lstm'"),
         ({"task": "xml", "model": "lstm", "copies": 4}, "copies has no meaning for model 'lstm'"),

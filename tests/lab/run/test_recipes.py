@@ -2,20 +2,23 @@
 
 import signal
 import tomllib
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest
 import torch
 
+from associative_lstm.kernels.associative.reference import ACTIVATIONS
 from associative_lstm.lab import cli
 from associative_lstm.lab.files import Interrupted, RunError
 from associative_lstm.lab.networks import NETWORKS
 from associative_lstm.lab.run.checkpoint import find_checkpoints, load_checkpoint, save_checkpoint
-from associative_lstm.lab.run.config import LATER, PRESETS, complete
+from associative_lstm.lab.run.config import LATER, PRESETS, Config, complete
 from associative_lstm.lab.run.folder import read_config, read_log
 from associative_lstm.lab.run.loop import resume, train
 from associative_lstm.lab.run.model import build_model
 from associative_lstm.lab.run.step import Trainer, make_fabric, rate_factor
 from associative_lstm.lab.tasks import make_task
+from associative_lstm.nn.options import FORGET_BIASES, KEY_INITS, STARTS, UPDATE_INITS
 
 TINY = {"task": "assignment", "model": "lstm", "hidden_size": 8, "window": 20, "log_every": 5}
 ALL_OF_IT = {"clip": 0.5, "warmup": 4, "beta2": 0.9, "weight_decay": 0.1, "schedule": "linear-end"}
@@ -43,7 +46,7 @@ def test_what_the_fast_recipe_chooses_is_written_key_by_key():
     written = tomllib.loads(fast.to_toml())
     chosen = {"clip": 1.0, "schedule": "linear-end", "beta2": 0.99, "learning_rate": 5e-3}
     assert chosen.items() <= written.items()
-    assert (fast.key_init, fast.forget_bias) == ("conjugate", "mixed")
+    assert {key: getattr(fast, key) for key in STARTS["fast"]} == STARTS["fast"]
     assert not {"recipe", "start"} & written.keys()
     assert complete(written) == fast
     torch.manual_seed(0)
@@ -52,6 +55,22 @@ def test_what_the_fast_recipe_chooses_is_written_key_by_key():
     options = {"num_copies": 4, "recurrent_update": False, "start": "fast"}
     layer = type(ours)(80, 128, **options)
     assert all(torch.equal(a, b) for a, b in zip(ours.parameters(), layer.parameters(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("key_init", KEY_INITS),
+        ("forget_bias", FORGET_BIASES),
+        ("update_init", UPDATE_INITS),
+        ("start", tuple(STARTS)),
+        ("activation", tuple(ACTIVATIONS)),
+    ],
+)
+def test_the_words_are_those_that_the_layer_knows(key, words):
+    kinds = get_args(get_type_hints(Config)[key]) or (get_type_hints(Config)[key],)
+    known = [get_args(kind) for kind in kinds if get_origin(kind) is Literal]
+    assert (known or [kinds]) == [words]
 
 
 def test_what_is_given_goes_before_the_recipe_and_the_start():

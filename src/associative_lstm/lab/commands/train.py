@@ -45,6 +45,7 @@ def _with_keys(command: Any) -> Any:
             help=Config.__dataclass_fields__[name].metadata.get("help"),
             autocompletion=completing(NETWORKS) if name == "model" else None,
             parser=_number_or_word if words and kind is float else None,
+            metavar="<float or str>" if words and kind is float else None,
         )
         typed: Any = Annotated[(kind if isinstance(kind, type) else str) | None, option]
         if name != "task":

@@ -118,7 +118,9 @@ class Config:
     start: Literal["paper", "fast"] | None = _key(
         None, "Where the weights begin: paper or fast, unless told below."
     )
-    key_init: Literal["glorot", "conjugate"] | None = _key(None, "Keys start as glorot or conjugate.")
+    key_init: Literal["glorot", "conjugate", "matched"] | None = _key(
+        None, "Keys start as glorot, conjugate or matched."
+    )
     forget_bias: float | Literal["mixed", "chrono"] | None = _key(
         None, "Where the forget gates' biases start: a number, mixed or chrono (times up to --horizon)."
     )
