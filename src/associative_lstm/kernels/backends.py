@@ -3,6 +3,7 @@
 import functools
 import importlib
 import warnings
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from torch import Tensor
 from associative_lstm.kernels.derivatives import looks_inside
 
 BACKENDS = ("auto", "reference", "fused")
+_HALF = (torch.bfloat16, torch.float16)
 
 
 @torch.compiler.assume_constant_result
@@ -35,15 +37,15 @@ def choose_backend(
 
     >>> choose_backend("reference", torch.device("cpu"), torch.float32)
     ('reference', 'asked for')
-    >>> choose_backend("auto", torch.device("cpu"), torch.float16)
-    ('reference', 'the fused kernel computes in float32 and float64, not torch.float16')
+    >>> choose_backend("auto", torch.device("cpu"), torch.float8_e5m2)
+    ('reference', 'the fused kernel takes 16, 32 and 64 bits of floating point, not torch.float8_e5m2')
     """
     if backend == "reference":
         return "reference", "asked for"
     if device.type != "cpu":
         reason = f"the fused kernel runs on the CPU, not on {device.type}"
-    elif dtype not in (torch.float32, torch.float64):
-        reason = f"the fused kernel computes in float32 and float64, not {dtype}"
+    elif dtype not in (torch.float32, torch.float64, *_HALF):
+        reason = f"the fused kernel takes 16, 32 and 64 bits of floating point, not {dtype}"
     elif (observer := looks_inside()) is not None:
         reason = f"{observer} has to see every operation, which backend='reference' shows"
     elif (error := fused_unavailable(kernel)) is not None:
@@ -61,6 +63,14 @@ def serves_fused(backend: str, x: Tensor, kernel: str = "associative.fused") -> 
     """Whether the fused kernel of this name computes what ``x``, ``(T, B, ...)``, asks for; not for a batch of 0."""
     path, _ = choose_backend(backend, x.device, x.dtype, kernel)
     return path == "fused" and x.shape[1] > 0
+
+
+def widened(*tensors: Tensor | None) -> list[Any]:
+    """bfloat16 and float16 as float32, in which the kernels compute: all else is as it was.
+
+    What comes out, and every gradient, is rounded once at the end. The reference rounds after every operation.
+    """
+    return [tensor.float() if tensor is not None and tensor.dtype in _HALF else tensor for tensor in tensors]
 
 
 @functools.cache

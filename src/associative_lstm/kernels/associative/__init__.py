@@ -5,7 +5,7 @@ from torch import Tensor
 from associative_lstm.functional import check_permutations
 from associative_lstm.kernels.associative import reference
 from associative_lstm.kernels.associative.inputs import Inputs
-from associative_lstm.kernels.backends import serves_fused
+from associative_lstm.kernels.backends import serves_fused, widened
 
 __all__ = ["Inputs", "sequence"]
 
@@ -30,4 +30,9 @@ def sequence(
         return output, h_n, c_n, cells if return_cells else None
     from associative_lstm.kernels.associative import fused
 
-    return fused.sequence(inputs, num_heads, activation, reverse, keep_states_every, return_cells)
+    options = num_heads, activation, reverse, keep_states_every, return_cells
+    if inputs.x.dtype.itemsize > 2:
+        return fused.sequence(inputs, *options)
+    *results, all_c = fused.sequence(Inputs(*widened(*inputs)), *options)
+    output, h_n, c_n = (result.to(inputs.x.dtype) for result in results)
+    return output, h_n, c_n, None if all_c is None else all_c.to(inputs.x.dtype)

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from associative_lstm.kernels.backends import serves_fused
+from associative_lstm.kernels.backends import serves_fused, widened
 from associative_lstm.kernels.ntm import reference
 from associative_lstm.kernels.ntm.reference import NTMState
 
@@ -22,4 +22,6 @@ def sequence(
         return reference.sequence(z_x, state, weight_hh, weight_heads, bias_heads)
     from associative_lstm.kernels.ntm import fused
 
-    return fused.sequence(z_x, state, weight_hh, weight_heads, bias_heads)
+    inputs = widened(z_x, weight_hh, weight_heads, bias_heads)
+    output, after = fused.sequence(inputs[0], NTMState(*widened(*state)), *inputs[1:])
+    return output.to(z_x.dtype), NTMState(*(part.to(z_x.dtype) for part in after))

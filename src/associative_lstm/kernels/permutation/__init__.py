@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from associative_lstm.functional import check_permutations
-from associative_lstm.kernels.backends import serves_fused
+from associative_lstm.kernels.backends import serves_fused, widened
 from associative_lstm.kernels.permutation import reference
 
 
@@ -14,4 +14,4 @@ def sequence(u: Tensor, h_0: Tensor, permutation: Tensor, backend: str = "auto")
         return reference.sequence(u, h_0, permutation)
     from associative_lstm.kernels.permutation import fused
 
-    return fused.sequence(u, h_0, permutation)
+    return fused.sequence(*widened(u, h_0, permutation)).to(u.dtype)

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from associative_lstm.functional import check_permutations
-from associative_lstm.kernels.backends import serves_fused
+from associative_lstm.kernels.backends import serves_fused, widened
 from associative_lstm.kernels.unitary import reference
 
 
@@ -22,4 +22,4 @@ def sequence(
         return reference.sequence(u, h_0, angles, reflections, permutation, bias)
     from associative_lstm.kernels.unitary import fused
 
-    return fused.sequence(u, h_0, angles, reflections, permutation, bias)
+    return fused.sequence(*widened(u, h_0, angles, reflections, permutation, bias)).to(u.dtype)
