@@ -7,6 +7,7 @@ from typing import Literal, get_args, get_origin, get_type_hints
 import pytest
 import torch
 
+from associative_lstm import AssociativeLSTM
 from associative_lstm.kernels.associative.reference import ACTIVATIONS
 from associative_lstm.lab import cli
 from associative_lstm.lab.files import Interrupted, RunError
@@ -18,7 +19,7 @@ from associative_lstm.lab.run.loop import resume, train
 from associative_lstm.lab.run.model import build_model
 from associative_lstm.lab.run.step import Trainer, make_fabric, rate_factor
 from associative_lstm.lab.tasks import make_task
-from associative_lstm.nn.options import FORGET_BIASES, KEY_INITS, STARTS, UPDATE_INITS
+from associative_lstm.nn.options import FORGET_BIASES, KEY_INITS, STARTS, UPDATE_INITS, UPDATE_MODULUS
 
 TINY = {"task": "assignment", "model": "lstm", "hidden_size": 8, "window": 20, "log_every": 5}
 ALL_OF_IT = {"clip": 0.5, "warmup": 4, "beta2": 0.9, "weight_decay": 0.1, "schedule": "linear-end"}
@@ -155,13 +156,25 @@ def test_schedules():
 
     assert factors() == [1.0] * 100
     falling = factors(schedule="linear-end")
-    assert falling[:71] == [1.0] * 71
-    assert falling[71:] == pytest.approx([(100 - step) / 30 for step in range(71, 100)])
+    assert falling[:41] == [1.0] * 41
+    assert falling[41:] == pytest.approx([(100 - step) / 60 for step in range(41, 100)])
     cosine = factors(schedule="cosine")
     assert (cosine[0], cosine[50]) == pytest.approx((1, 0.5))
     assert cosine == sorted(cosine, reverse=True)
     assert min(cosine) > 0
     assert factors(warmup=4)[:5] == [0.25, 0.5, 0.75, 1.0, 1.0]
+
+
+def test_networks_above_the_first_start_as_the_layers_of_one_network_do():
+    chosen = complete({"task": "xml", "recipe": "fast", "layers": 3, "hidden_size": 8, "copies": 2})
+    first, *above = build_model(chosen, make_task("xml")).layers
+    assert (first.update_init, first.forget_bias) == (UPDATE_MODULUS, "mixed")
+    assert [(layer.update_init, layer.forget_bias) for layer in above] == [("pass", 0.0)] * 2
+    whole = AssociativeLSTM(first.input_size, 8, 3, num_copies=2)
+    for k, layer in enumerate(above, start=1):
+        rows = layer.rows
+        assert torch.equal(layer.weight_ih_l0[rows.update], getattr(whole, f"weight_ih_l{k}")[rows.update])
+        assert torch.equal(layer.bias_l0[rows.forget], getattr(whole, f"bias_l{k}")[rows.forget])
 
 
 def test_every_step_is_taken_at_the_rate_of_the_schedule():

@@ -146,7 +146,7 @@ class Config:
     clip: float = _key(0.0, "The largest norm of the gradient; 0 is any.", later=True, ge=0)
     schedule: Literal["constant", "linear-end", "cosine"] = _key(
         "constant",
-        "Of the learning rate: constant, linear-end (down to 0 in the last 30 %) or cosine.",
+        "Of the learning rate: constant, linear-end (down to 0 in the last 60 %) or cosine.",
         later=True,
     )
     warmup: int = _key(0, "Steps in which the learning rate rises from 0.", later=True, ge=0)

@@ -83,10 +83,15 @@ def build_model(config: Config, task: Task) -> SequenceModel:
 
 def _build(config: Config, task: Task) -> SequenceModel:
     layers: list[Any] = []
-    width = task.input_size
+    width, settings = task.input_size, dict(vars(config))
     for _ in range(config.layers):
-        layers.append(NETWORKS[config.model].make(width, vars(config)))
+        layers.append(NETWORKS[config.model].make(width, settings))
         width = int(layers[-1].output_size)
+        if isinstance(
+            config.update_init, float
+        ):  # codes of x; what is above it starts as in one network's layers
+            settings["update_init"] = "pass"
+            settings["forget_bias"] = 0.0 if config.forget_bias == "mixed" else config.forget_bias
     return SequenceModel(layers, task.output_size, symbols=task.vocabulary is not None)
 
 

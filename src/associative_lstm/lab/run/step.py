@@ -69,7 +69,7 @@ class Totals:
         return line
 
 
-_FALL = 0.3
+_FALL = 0.6
 """The share of a run, its end, in which the schedule "linear-end" takes the learning rate down."""
 
 
@@ -78,8 +78,8 @@ def rate_factor(config: Config, step: int) -> float:
 
     >>> from associative_lstm.lab.run.config import complete
     >>> config = complete({"task": "xml", "schedule": "linear-end", "steps": 1000, "warmup": 4})
-    >>> [round(rate_factor(config, step), 4) for step in (0, 3, 700, 850, 999)]
-    [0.25, 1.0, 1.0, 0.5, 0.0033]
+    >>> [round(rate_factor(config, step), 4) for step in (0, 3, 400, 700, 999)]
+    [0.25, 1.0, 1.0, 0.5, 0.0017]
     """
     factor = min(1.0, (step + 1) / config.warmup) if config.warmup else 1.0
     if config.schedule == "linear-end":
