@@ -1,6 +1,7 @@
 """Training: what is minimised, what is logged, and what happens when things go wrong."""
 
 import errno
+import itertools
 import json
 import math
 import os
@@ -267,6 +268,36 @@ def test_an_evaluation_is_the_cost_with_an_interval_that_holds_it(tmp_path):
         intervals.append((low, high, result.cost))
     mean = sum(cost for *_, cost in intervals) / 20
     assert sum(low < mean < high for low, high, _ in intervals) >= 17  # 19 expected of 20
+
+
+def test_the_interval_comes_from_the_spread_between_lanes():
+    torch.manual_seed(0)
+    task, lanes = task_of(config()), 3
+    model = build_model(config(), task).eval()
+    result = evaluate(model, task, task.stream(lanes, seed=0), 2)
+    bits, units, state = torch.zeros(lanes), torch.zeros(lanes), None
+    for batch in itertools.islice(task.stream(lanes, seed=0), 2):
+        with torch.no_grad():
+            logits, state = model(batch.inputs, state)
+        cost = cost_of(task, logits, batch)
+        bits, units = bits + cost.bits, units + cost.units
+    assert result.cost == pytest.approx(float(bits.sum() / units.sum()), rel=1e-5)
+    error = math.sqrt(lanes) * float((bits - result.cost * units).std() / units.sum())
+    assert result.interval == pytest.approx(
+        (result.cost - 1.96 * error, result.cost + 1.96 * error), rel=1e-5
+    )
+
+
+def test_a_line_of_the_log_has_the_means_of_its_minibatches(tmp_path):
+    for every in (1, 5):
+        train(config(task="copy", log_every=every, steps=10), tmp_path / str(every))
+    each, five = (folder.read_log(tmp_path / str(every)) for every in (1, 5))
+    assert [line["step"] for line in five] == [5, 10]
+    for k, line in enumerate(five):
+        for name in ("cost", "answer", "gradient_norm"):
+            values = [own[name] for own in each[5 * k : 5 * k + 5]]
+            assert line[name] == pytest.approx(sum(values) / 5)
+            assert len(set(values)) == 5
 
 
 def test_accuracy_counts_the_most_probable_symbols():
