@@ -98,6 +98,16 @@ def test_equals_the_reference(drawn):
     agree(layers, tensors)
 
 
+@pytest.mark.parametrize("shifts", ["no", "all"])
+@pytest.mark.parametrize("num_heads", [1, 2])
+@pytest.mark.parametrize("half", [3, 16, 33, 64])
+def test_vectors_whole_and_in_part(half, num_heads, shifts):
+    """In float32; also as on CPUs with narrower vectors, see tests/kernels/test_narrower_targets.py."""
+    torch.manual_seed(0)
+    layers, tensors = pair(5, 3, 4, half, torch.float32, shifts=shifts, num_heads=num_heads, num_copies=3)
+    agree(layers, tensors)
+
+
 @given(sizes, st.data())
 @settings(max_examples=40, deadline=None)
 def test_equals_the_reference_on_packed_sequences(drawn, data):
