@@ -1,4 +1,4 @@
-"""The kernels as CPUs with narrower vectors run them: told to the compiler before it starts, in processes of their own.
+"""The kernels as CPUs with narrower vectors run them: told to the compiler before it starts, in their own processes.
 
 All other tests run at this machine's own width.
 """
