@@ -465,6 +465,14 @@ def test_a_relapse_is_noticed():
     )  # and learned it again
     assert not measures.has_relapsed(run_of([1.0] * 5 + [0.01] * 10))
     assert not measures.has_relapsed(run_of([1.0] * 20))
+    solved = [1.0] * 5 + [0.01] * 10
+    assert [measures.has_relapsed(run_of([*solved, *[cost] * 10])) for cost in (0.19, 0.21)] == [False, True]
+
+
+def test_a_run_is_falling_if_its_last_tenth_is_below_the_tenth_before():
+    assert measures.is_falling(run_of([9.0] * 80 + [1.0] * 10 + [0.94] * 10), 10_000)
+    assert not measures.is_falling(run_of([9.0] * 80 + [1.0] * 10 + [0.96] * 10), 10_000)
+    assert measures.is_falling(run_of([0.0] * 80 + [1.3] + [1.0] * 9 + [0.97] * 10), 10_000)  # all of the ten
 
 
 def test_smoke_never_writes_among_results(tmp_path, monkeypatch, capfd):
