@@ -1,11 +1,15 @@
 """The benchmark end to end in a tiny form, and its refusal to tell the speed of something wrong."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
 
-from associative_lstm.lab.bench import networks, speed
+from associative_lstm.kernels.compiler import target
+from associative_lstm.lab.bench import narrower, networks, speed
 from associative_lstm.lab.bench.growth import exponent
 from associative_lstm.lab.bench.timing import Timing
 from associative_lstm.lab.cli import main
@@ -69,9 +73,47 @@ def test_the_command_writes_figures_and_tables(tmp_path, monkeypatch):
     monkeypatch.setattr(speed, "TABLES", [tiny()])
     out = tmp_path / "bench"
     assert main(["bench", "--part", "tables", "--threads", "1", "--seconds", "0.01", "--out", str(out)]) == 0
-    (group,) = json.loads((out / "bench.json").read_text())["groups"]
+    results = json.loads((out / "bench.json").read_text())
+    (group,) = results["groups"]
     assert group["against"] == "nn.LSTM 8"
     assert "| Associative LSTM 8, 2 copies |" in (out / "bench.md").read_text()
+    assert {"CPU", "compiled for", "vector bytes", "vector registers", "commit"} <= results["versions"].keys()
+    assert results["versions"]["vector bytes"] == target.VECTOR_BYTES
+
+
+def test_narrower_vectors_are_measured_and_said_to_be(tmp_path, monkeypatch):
+    group = speed.measure(tiny(), 1, 0.01) | {"vector_bytes": 32}
+    monkeypatch.setattr(narrower, "possible", lambda: True)
+    monkeypatch.setattr(narrower, "groups", lambda *asked: [group])
+    assert main(["bench", "--part", "narrower", "--threads", "1", "--out", str(tmp_path)]) == 0
+    page = (tmp_path / "bench.md").read_text()
+    assert "## tiny: training step, T 5, B 3, 1 thread, held to vectors of 32 bytes" in page
+    assert "measured on this same machine" in page
+
+
+@pytest.mark.skipif(not narrower.possible(), reason="the CPU has no wider vectors, or is not of that family")
+def test_a_process_is_held_to_narrower_vectors():
+    program = """
+import torch
+from associative_lstm.kernels.compiler.target import VECTOR_BYTES
+from associative_lstm.lab.bench import narrower
+print(VECTOR_BYTES, torch.backends.cpu.get_cpu_capability(), narrower.possible())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | narrower.AVX2,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["32", "AVX2", "False"]
+
+
+def test_what_fails_there_is_told():
+    with pytest.raises(
+        RuntimeError, match=r"the benchmark with narrower vectors failed: .*expected one of tables"
+    ):
+        narrower.groups(["no such part"], [1], 0.01, 0)
 
 
 def test_an_unknown_part_is_named(capsys):

@@ -207,7 +207,7 @@ def test_show_lists_the_tasks_and_info_the_machine(alstm):
     code, out, _ = alstm("info")
     assert code == 0
     assert "torch: " in out
-    assert re.search(r"associative-lstm +128 +114,320 +float32, float64: fused", out)
+    assert re.search(r"associative-lstm +128 +114,320 +float32, float64, bfloat16:\s+fused", out)
 
 
 @pytest.mark.parametrize(

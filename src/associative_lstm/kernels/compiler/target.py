@@ -4,6 +4,9 @@ Numba's settings hold. With ``NUMBA_CPU_NAME=haswell`` and ``NUMBA_CPU_FEATURES=
 32 bytes, and with ``x86-64`` for 16, on a CPU that has wider ones too.
 """
 
+import platform
+from pathlib import Path
+
 import llvmlite.binding as llvm
 import numba
 from numba.core import codegen
@@ -42,3 +45,18 @@ def _describe(assembly: str) -> tuple[int, int]:
 
 
 VECTOR_BYTES, VECTOR_REGISTERS = _describe(_assembly())
+
+
+def described() -> dict[str, str | int]:
+    """This machine's processor, and what is compiled for on it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):  # not Linux, or not x86
+        model = platform.processor() or platform.machine()
+    return {
+        "CPU": model,
+        "compiled for": numba.config.CPU_NAME or llvm.get_host_cpu_name(),
+        "vector bytes": VECTOR_BYTES,
+        "vector registers": VECTOR_REGISTERS,
+    }

@@ -8,6 +8,11 @@ from associative_lstm.lab.words import counted
 _STEP = "A training step is forward, backward and Adam (fused=True)."
 _RATIOS = "A ratio is the median over turns, in each of which both were called; milliseconds are medians too."
 
+_NARROWER = (
+    "What is held to narrower vectors was measured on this same machine: Numba, PyTorch and PyTorch's libraries were "
+    "told by their own settings to use no others."
+)
+
 
 def markdown(results: dict[str, Any]) -> str:
     """All that `alstm bench` has measured, in tables.
@@ -23,16 +28,20 @@ def markdown(results: dict[str, Any]) -> str:
     """
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
     head = ["# Speed and memory", "", f"Measured with {versions}.", "", _STEP, _RATIOS, ""]
+    if "narrower" in results:
+        head += [_NARROWER, ""]
     return "\n".join([*head, *tables(results)])
 
 
 def tables(results: dict[str, Any]) -> list[str]:
     """What was measured, or a part of it, line by line."""
     lines: list[str] = []
-    for group in results.get("groups", []):
+    for group in [*results.get("groups", []), *results.get("narrower", [])]:
         what = (
             f"{group['what']}, T {group['steps']}, B {group['batch']}, {counted(group['threads'], 'thread')}"
         )
+        if "vector_bytes" in group:
+            what += f", held to vectors of {group['vector_bytes']} bytes"
         lines += [f"## {group['title']}: {what}", ""]
         lines += _table(
             ["network", "ms", "quartiles", f"{group['against']}, ms", "speed", "the paper's"],

@@ -10,7 +10,7 @@ from rich.markdown import Markdown
 
 from associative_lstm.lab.commands.common import SEEDS, console, finite, progress_bar
 
-PARTS = ("tables", "settings", "itself", "growth", "memory", "tasks", "start")
+PARTS = ("tables", "settings", "narrower", "itself", "growth", "memory", "tasks", "start")
 
 
 def bench(
@@ -28,7 +28,8 @@ def bench(
 
     Example: alstm bench --threads 1 --part tables
     """
-    from associative_lstm.lab.bench import growth, memory, speed, start
+    from associative_lstm.lab.bench import growth, memory, narrower, speed, start
+    from associative_lstm.lab.bench.commit import commit
     from associative_lstm.lab.bench.report import markdown, tables
     from associative_lstm.lab.files import write_atomically
     from associative_lstm.lab.run.folder import versions
@@ -46,9 +47,13 @@ def bench(
     def group(*arguments: Any) -> list[Any]:
         return [speed.measure(*arguments)]
 
+    def narrow() -> list[dict[str, Any]]:
+        return narrower.groups(["tables", "settings"], counts, seconds, seed)
+
     jobs: dict[str, Callable[[], list[tuple[str, Any]]]] = {
         "tables": lambda: each("groups", group, speed.TABLES),
         "settings": lambda: each("groups", group, speed.SETTINGS),
+        "narrower": lambda: [("narrower", narrow)] if narrower.possible() else [],
         "itself": lambda: each("itself", speed.against_itself, [*speed.TABLES[::2], *speed.SETTINGS]),
         "growth": lambda: [
             ("growth", lambda q=q: [growth.growth(q, counts[0], seconds)]) for q in growth.RANGES
@@ -59,7 +64,7 @@ def bench(
     }
     wanted = [job for name in PARTS if name in chosen for job in jobs[name]()]
     out.mkdir(parents=True, exist_ok=True)
-    results: dict[str, Any] = {"versions": versions()}
+    results: dict[str, Any] = {"versions": versions() | {"commit": commit()}}
     with progress_bar("bench", len(wanted)) as advance:
         for kind, job in wanted:
             rows = list(job())

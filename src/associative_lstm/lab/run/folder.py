@@ -345,4 +345,8 @@ def versions() -> dict[str, Any]:
         except metadata.PackageNotFoundError:
             found[package] = None
     found["processes"] = int(os.environ.get("WORLD_SIZE", "1"))
+    with contextlib.suppress(ImportError):  # without Numba nothing is compiled
+        from associative_lstm.kernels.compiler.target import described
+
+        found |= described()
     return found
