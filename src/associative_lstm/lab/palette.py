@@ -1,4 +1,7 @@
-"""Colours of everything that is drawn: distinguishable with any kind of colour vision (Okabe and Ito, 2008)."""
+"""Colours of everything that is drawn: distinguishable with any kind of colour vision (Okabe and Ito, 2008).
+
+Which network is drawn in which, its entry in ``networks.py`` says.
+"""
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from associative_lstm.kernels import BACKENDS, associative
-from associative_lstm.nn.associative_base import AssociativeBase, AssociativeLSTMState
+from associative_lstm.nn.associative_base import AssociativeBase
 from associative_lstm.nn.checks import (
     check_choice,
     check_fraction,
@@ -20,6 +20,7 @@ from associative_lstm.nn.checks import (
     float_precision,
 )
 from associative_lstm.nn.options import Options
+from associative_lstm.nn.state import AssociativeLSTMState
 
 State = tuple[Tensor, Tensor]
 

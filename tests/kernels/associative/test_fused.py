@@ -263,7 +263,7 @@ def test_a_permutation_with_an_index_twice_is_refused():
 def test_nothing_outside_the_arrays_is_read_or_written():
     """Every array lies between margins of NaN: what is read there shows in the results, what is written in them."""
     from associative_lstm.kernels.compiler.matmul import pack
-    from associative_lstm.kernels.compiler.team import ALONE
+    from associative_lstm.kernels.compiler.openmp import ALONE
 
     generator = np.random.default_rng(0)
     margins = []

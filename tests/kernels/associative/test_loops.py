@@ -5,7 +5,7 @@ import pytest
 
 from associative_lstm.kernels.associative import loops
 from associative_lstm.kernels.compiler.matmul import pack
-from associative_lstm.kernels.compiler.team import ALONE, Turn
+from associative_lstm.kernels.compiler.openmp import ALONE, Turn
 
 T, B, N, COPIES, HEADS = 4, 3, 10, 2, 2
 H, ROWS = HEADS * N, (1 + 8 * HEADS) * N // 2

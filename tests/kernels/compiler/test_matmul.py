@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from associative_lstm.kernels.compiler.matmul import MOST_ROWS, VECTORS, multiply, pack
+from associative_lstm.kernels.compiler.openmp import ALONE, Turn
 from associative_lstm.kernels.compiler.target import VECTOR_BYTES
-from associative_lstm.kernels.compiler.team import ALONE, Turn
 
 TYPES = [np.float32, np.float64]
 SIZES = [(1, 1), (13, 77), (64, 128), (37, 200), (3, 1025)]

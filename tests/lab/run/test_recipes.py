@@ -17,7 +17,8 @@ from associative_lstm.lab.run.config import LATER, PRESETS, Config, complete
 from associative_lstm.lab.run.folder import read_config, read_log
 from associative_lstm.lab.run.loop import resume, train
 from associative_lstm.lab.run.model import build_model
-from associative_lstm.lab.run.step import Trainer, make_fabric, rate_factor
+from associative_lstm.lab.run.schedule import rate_factor
+from associative_lstm.lab.run.step import Trainer, make_fabric
 from associative_lstm.lab.tasks import make_task
 from associative_lstm.nn.options import FORGET_BIASES, KEY_INITS, STARTS, UPDATE_INITS, UPDATE_MODULUS
 
@@ -165,15 +166,19 @@ def test_schedules():
     assert factors(warmup=4)[:5] == [0.25, 0.5, 0.75, 1.0, 1.0]
 
 
-def test_networks_above_the_first_start_as_the_layers_of_one_network_do():
-    chosen = complete({"task": "xml", "recipe": "fast", "layers": 3, "hidden_size": 8, "copies": 2})
+@pytest.mark.parametrize("update", [UPDATE_MODULUS, "glorot"])
+def test_networks_above_the_first_start_as_the_layers_of_one_network_do(update):
+    values = {"task": "xml", "recipe": "fast", "layers": 3, "hidden_size": 8, "copies": 2}
+    chosen = complete(values | {"update_init": update})
     first, *above = build_model(chosen, make_task("xml")).layers
-    assert (first.update_init, first.forget_bias) == (UPDATE_MODULUS, "mixed")
-    assert [(layer.update_init, layer.forget_bias) for layer in above] == [("pass", 0.0)] * 2
-    whole = AssociativeLSTM(first.input_size, 8, 3, num_copies=2)
+    assert (first.update_init, first.forget_bias) == (update, "mixed")
+    coded = update != "glorot"
+    assert [layer.update_init for layer in above] == ["pass" if coded else "glorot"] * 2
+    whole = AssociativeLSTM(first.input_size, 8, 3, num_copies=2, update_init=update)
     for k, layer in enumerate(above, start=1):
         rows = layer.rows
-        assert torch.equal(layer.weight_ih_l0[rows.update], getattr(whole, f"weight_ih_l{k}")[rows.update])
+        updates = layer.weight_ih_l0[rows.update], getattr(whole, f"weight_ih_l{k}")[rows.update]
+        assert torch.equal(*updates) == coded  # else drawn
         assert torch.equal(layer.bias_l0[rows.forget], getattr(whole, f"bias_l{k}")[rows.forget])
 
 
@@ -242,13 +247,13 @@ def test_a_run_is_lengthened_as_long_as_its_rate_does_not_know_its_length(tmp_pa
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     train(config(steps=40, **ALL_OF_IT), whole)
     with pytest.raises(Interrupted):
-        train(config(steps=20, **ALL_OF_IT), cut, asked=stopped_after(14))
+        train(config(steps=20, **ALL_OF_IT), cut, asked=stopped_after(9))
     resume(cut, steps=40)
     for name in ("log.jsonl", "model.safetensors", "config.toml"):
         assert (cut / name).read_bytes() == (whole / name).read_bytes()
 
 
-@pytest.mark.parametrize(("schedule", "made"), [("linear-end", 20), ("linear-end", 16), ("cosine", 2)])
+@pytest.mark.parametrize(("schedule", "made"), [("linear-end", 20), ("linear-end", 10), ("cosine", 2)])
 def test_a_run_whose_rate_has_begun_to_fall_keeps_its_length(tmp_path, schedule, made):
     chosen = config(steps=20, **ALL_OF_IT | {"schedule": schedule})
     if made == 20:

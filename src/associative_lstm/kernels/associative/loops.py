@@ -18,9 +18,9 @@ from numba.extending import intrinsic
 
 from associative_lstm.kernels.associative.steps import Sizes, backward_item, forward_item, workspace
 from associative_lstm.kernels.compiler.matmul import Packed, aligned, multiply
+from associative_lstm.kernels.compiler.openmp import wait
 from associative_lstm.kernels.compiler.runtime import inline, jit
 from associative_lstm.kernels.compiler.simd import width
-from associative_lstm.kernels.compiler.team import wait
 
 
 class Sequence(NamedTuple):

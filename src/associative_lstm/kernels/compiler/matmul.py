@@ -16,11 +16,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from associative_lstm.kernels.compiler.openmp import wait
 from associative_lstm.kernels.compiler.runtime import jit
 from associative_lstm.kernels.compiler.simd import address, call, lanes_of, splat, suffix, transpose
 from associative_lstm.kernels.compiler.simd import width as vector_width
 from associative_lstm.kernels.compiler.target import VECTOR_BYTES, VECTOR_REGISTERS
-from associative_lstm.kernels.compiler.team import wait
 
 MOST_ROWS = 6
 VECTORS = VECTOR_REGISTERS // 8

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from associative_lstm.kernels.compiler.openmp import ALONE, Team, addresses, in_team
 from associative_lstm.kernels.compiler.runtime import jit
-from associative_lstm.kernels.compiler.team import ALONE, Team, addresses, in_team
 
 SHARED_BYTES = 2**20
 """Weights that several threads read faster than one, although they wait for each other twice a step."""

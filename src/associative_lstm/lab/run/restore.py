@@ -13,7 +13,8 @@ from associative_lstm.lab.files import RunError
 from associative_lstm.lab.run.checkpoint import step_of, usable_checkpoints
 from associative_lstm.lab.run.config import LATER, Config
 from associative_lstm.lab.run.folder import LOGS, TESTS, TIMES, WEIGHTS, RunLog, last_step
-from associative_lstm.lab.run.step import Trainer, most_of, told_by_length
+from associative_lstm.lab.run.schedule import told_by_length
+from associative_lstm.lab.run.step import Trainer, most_of
 from associative_lstm.lab.words import counted
 
 _MAY_DIFFER = ("steps", "checkpoint_every", "data")

@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from associative_lstm import AssociativeLSTM
 from associative_lstm.kernels.associative import fused
 from associative_lstm.kernels.compiler import threads as splitting
-from associative_lstm.kernels.compiler.team import Team, addresses, in_team, wait
+from associative_lstm.kernels.compiler.openmp import Team, addresses, in_team, wait
 
 pytestmark = pytest.mark.skipif(addresses() is None, reason="this PyTorch has no GNU OpenMP")
 
