@@ -402,7 +402,7 @@ class HolographicMemory(nn.Module):
             self.permutations = self.permutations.new_zeros(copies, self.size // 2)
             self.born = self.born.new_zeros(copies)
         super()._load_from_state_dict(state_dict, prefix, *args)
-        if not self.permutations.is_meta:
+        if self.size > 4 and self.num_copies > 1 and not self.permutations.is_meta:  # else any may be a shift
             self.permutation = "shift" if are_shifts(self.permutations).all() else "random"
 
 

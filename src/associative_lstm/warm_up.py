@@ -1,8 +1,8 @@
 """``python -m associative_lstm.warm_up``: compile the layer's kernels now, and keep them for every later process.
 
 For an image of a container, say, or before many jobs are started at once on a new machine. What is on disk already is
-left as it is. Kernels are compiled for the CPU on which this runs, or for the one that ``NUMBA_CPU_NAME`` names, and
-are kept in ``NUMBA_CACHE_DIR`` if that is set.
+left as it is. Kernels are compiled for the CPU on which this runs, or for the one that ``NUMBA_CPU_NAME`` and
+``NUMBA_CPU_FEATURES`` (which may be empty) describe, and are kept in ``NUMBA_CACHE_DIR`` if that is set.
 """
 
 import time
@@ -12,6 +12,7 @@ import torch
 from numba.core import event
 
 from associative_lstm.kernels.associative import loops
+from associative_lstm.kernels.compiler.disk_cache import kept
 from associative_lstm.nn import AssociativeLSTM
 
 _ONE_HEAD: dict[str, Any] = {"hidden_size": 128}
@@ -42,7 +43,7 @@ def main() -> None:
             took = f"compiled in {time.perf_counter() - begin:.1f} s" if count.number else "found on disk"
             print(f"{what}, {'several threads' if threads > 1 else 'one thread'}: {took}", flush=True)
     folder = loops.forward._cache.cache_path
-    print("not kept: no folder can be written" if folder is None else f"kept in {folder}")
+    print("not kept: no folder can be written" if folder is None or not kept() else f"kept in {folder}")
 
 
 if __name__ == "__main__":

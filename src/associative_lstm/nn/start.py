@@ -28,7 +28,7 @@ def draw(options: Options, weight_ih: Tensor, weight_hh: Tensor, bias: Tensor | 
             key = F.random_key(size, heads, dtype=bias.dtype, device=bias.device)
             bias[rows.input_key] = key.flatten()
             bias[rows.output_key] = F.conjugate(key).flatten()
-    if options.key_init == "matched":
+    if options.key_init == "matched" and first:
         _match_keys(weight_hh, rows, heads)
     _draw_update(options, weight_ih[rows.update], first)
 

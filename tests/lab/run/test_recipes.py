@@ -173,6 +173,7 @@ def test_networks_above_the_first_start_as_the_layers_of_one_network_do(update):
     first, *above = build_model(chosen, make_task("xml")).layers
     assert (first.update_init, first.forget_bias) == (update, "mixed")
     coded = update != "glorot"
+    assert [layer.key_init for layer in above] == ["conjugate"] * 2
     assert [layer.update_init for layer in above] == ["pass" if coded else "glorot"] * 2
     whole = AssociativeLSTM(first.input_size, 8, 3, num_copies=2, update_init=update)
     for k, layer in enumerate(above, start=1):

@@ -87,11 +87,13 @@ def _build(config: Config, task: Task) -> SequenceModel:
     for _ in range(config.layers):
         layers.append(NETWORKS[config.model].make(width, settings))
         width = int(layers[-1].output_size)
-        if isinstance(
-            config.update_init, float
-        ):  # codes of x; what is above it starts as in one network's layers
+        # What is above the first starts as the layers of one network do.
+        if isinstance(config.update_init, float):
             settings["update_init"] = "pass"
-            settings["forget_bias"] = 0.0 if config.forget_bias == "mixed" else config.forget_bias
+        if config.forget_bias == "mixed":
+            settings["forget_bias"] = 0.0
+        if config.key_init == "matched":
+            settings["key_init"] = "conjugate"
     return SequenceModel(layers, task.output_size, symbols=task.vocabulary is not None)
 
 

@@ -103,7 +103,7 @@ def _check_same(log: RunLog, config: Config, checkpoint: Path, content: dict[str
     if changed:
         raise RunError(
             f"{path} is not what the run was begun with: {', '.join(changed)}; put back what it was, "
-            f"or begin a new run with `alstm train --config {path}`"
+            f"or begin a new run with `alstm train --config {quote(str(path))}`"
         )
     if "steps" in differ:
         _check_length(path, config, step, before["steps"])
