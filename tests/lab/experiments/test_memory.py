@@ -19,7 +19,7 @@ from associative_lstm.lab.experiments.memory import capacity, fig1, fig2, proper
 from associative_lstm.lab.experiments.memory.bindings import BINDINGS, retrieve
 from associative_lstm.lab.experiments.registry import EXPERIMENTS
 from associative_lstm.lab.run.config import PRESETS, complete
-from associative_lstm.memory import expected_error
+from associative_lstm.memory import HolographicMemory, expected_error
 
 
 def picture(path: Path) -> tuple[int, int]:
@@ -197,6 +197,12 @@ def test_capacity_is_the_fewest_copies(items: int, size: int, error: float, powe
     assert expected_error(items, plan.copies, size=size, power=power) <= error
     if plan.copies > 1:
         assert expected_error(items, plan.copies - 1, size=size, power=power) > error
+
+
+def test_capacity_counts_the_bytes_of_a_memory() -> None:
+    plan = capacity.plan(50, 200, 0.7)
+    memory = HolographicMemory(plan.size, plan.copies, dtype=torch.float32)
+    assert plan.bytes == memory.traces.nbytes + memory.permutations.nbytes
 
 
 def test_capacity_knows_what_no_number_of_copies_can_do() -> None:
