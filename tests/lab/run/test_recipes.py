@@ -137,7 +137,8 @@ def test_an_option_may_be_a_number_or_a_word(tmp_path):
     ("values", "sentence"),
     [
         ({"forget_bias": "mix"}, "forget_bias must be a number or 'mixed' or 'chrono', got 'mix'"),
-        ({"update_init": -1.0}, "update_init must be positive or 'glorot' or 'pass', got -1.0"),
+        ({"forget_bias": float("inf")}, "forget_bias must be a finite number, got inf"),
+        ({"update_init": -1.0}, "update_init must be positive, got -1.0"),
         ({"beta2": 1}, "beta2 must be below 1.0, got 1"),
         ({"clip": -1}, "clip must not be negative, got -1"),
         ({"schedule": "step"}, "schedule must be 'constant', 'linear-end' or 'cosine', got 'step'"),

@@ -22,7 +22,7 @@ from associative_lstm.lab.run.evaluation import evaluate, load_trained
 from associative_lstm.lab.run.loop import resume, train
 from associative_lstm.lab.run.model import build_model
 from associative_lstm.lab.run.step import Trainer, make_fabric
-from associative_lstm.lab.tasks import Batch, Copy, NTMCopy, OnlineTask, mark, register
+from associative_lstm.lab.tasks import Copy, NTMCopy, OnlineTask, mark, register
 
 SETTINGS = {
     "task": "assignment",
@@ -310,11 +310,7 @@ def test_accuracy_counts_the_most_probable_symbols():
             right[batch.mask.nonzero()[0, 0]] = 0  # one step without an opinion: symbol 0, an "a"
             return right * 50, state
 
-    class Once:
-        def __next__(self) -> Batch:
-            return batch
-
-    result = evaluate(Knowing(), task, Once(), 1)
+    result = evaluate(Knowing(), task, iter([batch]), 1)
     step = batch.mask.nonzero()[0, 0]
     missed = int((batch.mask[step] & (batch.targets[step] != 0)).sum())
     assert result.accuracy == pytest.approx(1 - missed / int(batch.mask.sum()))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from associative_lstm.lab.run.config import Config
 
 _NAMES = {"associative-lstm": "Associative LSTM", "lstm": "LSTM"}
-_CURVE = 30
+_CURVE = 24
 _SYMBOLS = 200  # of a minibatch: two windows of 100
 _COLOURS = {"associative-lstm": "blue", "lstm": "dark_orange"}
 _INTRODUCTION = """\
@@ -33,7 +33,7 @@ and must say the last two characters before they come: which value was stored un
 
 
 def demo(
-    steps: Annotated[int, typer.Option(help="Minibatches for each network.", min=1)] = 12_000,
+    steps: Annotated[int, typer.Option(help="Minibatches for each network.", min=1)] = 4_000,
     out: Annotated[
         Path | None, typer.Option(help="A new folder (default: a new one in runs/).", parser=a_folder)
     ] = None,

@@ -216,7 +216,10 @@ def _checked(values: Mapping[str, Any]) -> Config:
         return Config(**vars(_checker().model_validate(values)))
     except ValidationError as error:
         first, *_ = found = error.errors()
-        expected = " or ".join(_expected(each) for each in found if each["loc"][0] == first["loc"][0])
+        of_it = [each for each in found if each["loc"][0] == first["loc"][0]]
+        if isinstance(first["input"], int | float):  # a number is not told which words there are
+            of_it = of_it[:1]
+        expected = " or ".join(map(_expected, of_it))
         expected = expected.replace(" or be ", " or ")
         raise ValueError(f"{first['loc'][0]} must {expected}, got {first['input']!r}") from None
 

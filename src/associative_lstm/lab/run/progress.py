@@ -36,6 +36,8 @@ class Meter:
         self._logged += self._trainer.totals.symbols
 
     def step(self) -> None:
+        if self._show is None:
+            return
         now, totals = time.perf_counter(), self._trainer.totals
         step, steps = self._trainer.step, self._trainer.config.steps
         symbols = self._logged + totals.symbols
