@@ -7,7 +7,7 @@ from associative_lstm import functional as F
 from associative_lstm.kernels.associative.rows import Rows
 from associative_lstm.nn.options import Options
 
-CONTEXT = 3.0
+CONTEXT = 2.0
 """Times Glorot's weights, for what matched keys take from h: keys of different histories are told apart sooner."""
 
 
