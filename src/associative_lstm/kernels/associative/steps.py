@@ -119,6 +119,12 @@ def workspace(heads, copies):
 
 
 @inline
+def _span(sizes):
+    """Rows that `_put` takes."""
+    return 4 if sizes.shifted else 2
+
+
+@inline
 def _put(work, row, j, left, sizes, re, im):
     """Store for `_permuted`: side by side in two rows, or if shifted each part twice, in four."""
     n = sizes.n
@@ -144,14 +150,14 @@ def _permuted(work, row, permutations, s, j, left, sizes):
 
 @inline
 def _bound_keys(z, sizes, work):
-    """The keys' values, where `_permuted` finds them: input keys, then output keys, four rows each."""
-    n, r_i = sizes.n, 1 + 2 * sizes.heads
+    """The keys' values, where `_permuted` finds them: input keys, then output keys."""
+    n, r_i, span = sizes.n, 1 + 2 * sizes.heads, _span(sizes)
     for j in range(0, n, width(z)):
         left = width(z) if sizes.whole else n - j
         for key in range(2 * sizes.heads):
             re, im = _load_pair(z, r_i + 2 * key, j, n, left)
             scale = _bound_scale(z, re, im, sizes.smooth)
-            _put(work, 4 * key, j, left, sizes, scale * re, scale * im)
+            _put(work, span * key, j, left, sizes, scale * re, scale * im)
 
 
 @inline
@@ -160,9 +166,9 @@ def forward_item(z, y, c, h, permutations, sizes, work):
 
     Rows: z 1 + 8 heads, y the first few of these, c 2 copies, h 2 heads, permutations copies, work `workspace`.
     """
-    n, heads, copies = sizes.n, sizes.heads, sizes.copies
+    n, heads, copies, span = sizes.n, sizes.heads, sizes.copies, _span(sizes)
     g_f, g_i, g_o, r_i, u = 0, 1, 1 + heads, 1 + 2 * heads, 1 + 6 * heads
-    in_key, out_key, v = 0, 4 * heads, 8 * heads
+    in_key, out_key, v = 0, span * heads, 2 * span * heads
     mean = z.dtype.type(1) / z.dtype.type(copies)
 
     for j in range(0, n, width(z)):
@@ -184,14 +190,14 @@ def forward_item(z, y, c, h, permutations, sizes, work):
             c_re, c_im = _load_pair(c, 2 * s, j, n, left)
             c_re, c_im = forget * c_re, forget * c_im
             for head in range(heads):
-                k_re, k_im = _permuted(work, in_key + 4 * head, permutations, s, j, left, sizes)
+                k_re, k_im = _permuted(work, in_key + span * head, permutations, s, j, left, sizes)
                 v_re, v_im = _load_pair(work, v + 2 * head, j, n, left)
                 c_re, c_im = _add_product(c_re, c_im, k_re, k_im, v_re, v_im)
             _store_pair(c, 2 * s, j, n, left, c_re, c_im)
         for head in range(heads):
             q_re, q_im = fill(z, 0.0), fill(z, 0.0)
             for s in range(copies):
-                k_re, k_im = _permuted(work, out_key + 4 * head, permutations, s, j, left, sizes)
+                k_re, k_im = _permuted(work, out_key + span * head, permutations, s, j, left, sizes)
                 c_re, c_im = _load_pair(c, 2 * s, j, n, left)
                 q_re, q_im = _add_product(q_re, q_im, k_re, k_im, c_re, c_im)
             q_re, q_im = q_re * mean, q_im * mean
@@ -205,10 +211,11 @@ def backward_item(z, c_before, c, dh, dc, dz, permutations, inverses, sizes, wor
 
     Rows as in `forward_item`; dz like z, c_before and dc like c, dh like h, inverses like permutations.
     """
-    n, heads, copies = sizes.n, sizes.heads, sizes.copies
+    n, heads, copies, span = sizes.n, sizes.heads, sizes.copies, _span(sizes)
     g_f, g_i, g_o, r_i, u = 0, 1, 1 + heads, 1 + 2 * heads, 1 + 6 * heads
-    in_key, out_key, v, dq = 0, 4 * heads, 8 * heads, 10 * heads
-    out_keys, d_keys = 12 * heads, (12 + 2 * copies) * heads  # of all copies; d_keys both kinds for each copy
+    in_key, out_key, v, dq = 0, span * heads, 2 * span * heads, (2 * span + 2) * heads
+    out_keys = (2 * span + 4) * heads  # of all copies
+    d_keys = out_keys + 2 * copies * heads  # both kinds for each copy
     one = z.dtype.type(1)
     mean = one / z.dtype.type(copies)
     _bound_keys(z, sizes, work)
@@ -219,7 +226,7 @@ def backward_item(z, c_before, c, dh, dc, dz, permutations, inverses, sizes, wor
             # The read, with the keys as the copies see them kept for what follows.
             q_re, q_im = fill(z, 0.0), fill(z, 0.0)
             for s in range(copies):
-                k_re, k_im = _permuted(work, out_key + 4 * head, permutations, s, j, left, sizes)
+                k_re, k_im = _permuted(work, out_key + span * head, permutations, s, j, left, sizes)
                 _store_pair(work, out_keys + 2 * (s * heads + head), j, n, left, k_re, k_im)
                 c_re, c_im = _load_pair(c, 2 * s, j, n, left)
                 q_re, q_im = _add_product(q_re, q_im, k_re, k_im, c_re, c_im)
@@ -242,17 +249,17 @@ def backward_item(z, c_before, c, dh, dc, dz, permutations, inverses, sizes, wor
         for s in range(copies):
             c_re, c_im = _load_pair(c, 2 * s, j, n, left)
             dc_re, dc_im = _load_pair(dc, 2 * s, j, n, left)
-            d_key = d_keys + 8 * s * heads
+            d_key = d_keys + 2 * span * s * heads
             for head in range(heads):
                 k_re, k_im = _load_pair(work, out_keys + 2 * (s * heads + head), j, n, left)
                 dq_re, dq_im = _load_pair(work, dq + 2 * head, j, n, left)
                 dc_re, dc_im = _add_conjugate_product(dc_re, dc_im, k_re, k_im, dq_re, dq_im)
                 d_re, d_im = _conjugate_product(c_re, c_im, dq_re, dq_im)
-                _put(work, d_key + out_key + 4 * head, j, left, sizes, d_re, d_im)
+                _put(work, d_key + out_key + span * head, j, left, sizes, d_re, d_im)
             for head in range(heads):
                 v_re, v_im = _load_pair(work, v + 2 * head, j, n, left)
                 d_re, d_im = _conjugate_product(v_re, v_im, dc_re, dc_im)
-                _put(work, d_key + in_key + 4 * head, j, left, sizes, d_re, d_im)
+                _put(work, d_key + in_key + span * head, j, left, sizes, d_re, d_im)
             b_re, b_im = _load_pair(c_before, 2 * s, j, n, left)
             d_forget = d_forget + b_re * dc_re + b_im * dc_im
             _store_pair(dc, 2 * s, j, n, left, dc_re, dc_im)
@@ -262,7 +269,7 @@ def backward_item(z, c_before, c, dh, dc, dz, permutations, inverses, sizes, wor
         for head in range(heads):
             dv_re, dv_im = fill(z, 0.0), fill(z, 0.0)
             for s in range(copies):
-                k_re, k_im = _permuted(work, in_key + 4 * head, permutations, s, j, left, sizes)
+                k_re, k_im = _permuted(work, in_key + span * head, permutations, s, j, left, sizes)
                 dc_re, dc_im = _load_pair(dc, 2 * s, j, n, left)
                 dv_re, dv_im = _add_conjugate_product(dv_re, dv_im, k_re, k_im, dc_re, dc_im)
             re, im = _load_pair(z, u + 2 * head, j, n, left)
@@ -282,7 +289,9 @@ def backward_item(z, c_before, c, dh, dc, dz, permutations, inverses, sizes, wor
         for key in range(2 * heads):
             d_re, d_im = fill(z, 0.0), fill(z, 0.0)
             for s in range(copies):
-                k_re, k_im = _permuted(work, d_keys + 8 * s * heads + 4 * key, inverses, s, j, left, sizes)
+                k_re, k_im = _permuted(
+                    work, d_keys + span * (2 * s * heads + key), inverses, s, j, left, sizes
+                )
                 d_re, d_im = d_re + k_re, d_im + k_im
             row = r_i + 2 * key
             re, im = _load_pair(z, row, j, n, left)
