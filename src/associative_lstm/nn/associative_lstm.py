@@ -62,8 +62,8 @@ class AssociativeLSTM(AssociativeBase):
         key_init: ``"glorot"`` starts key biases at zero; ``"conjugate"`` starts them on the unit circle with
             random phases, those of the output key the conjugates of the input key's, so that the layer starts as
             an LSTM that reads what it has just written; ``"matched"`` (fast) makes what the output key takes from h
-            the conjugate of what the input key does, too: what was written after a like history is found (in the first
-            layer; those above are conjugate).
+            the conjugate of what the input key does, too: what was written after a like history is found (in the
+            first layer; those above are conjugate).
         forget_bias: where the biases of the forget gate start: a number; ``"chrono"``, the logarithms of times drawn
             uniformly from 1 to ``horizon`` steps, those of the input gates their negatives; ``"mixed"`` (fast), such
             logarithms for half of the units of the first layer and 1 for the others, zero for layers above it and
