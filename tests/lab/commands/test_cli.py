@@ -26,6 +26,7 @@ from associative_lstm.lab.tasks import TASKS
 from waiting import HANGS
 
 TINY = ["--model", "lstm", "--hidden-size", "8", "--window", "20", "--steps", "20", "--log-every", "5"]
+TINY += ["--schedule", "constant"]  # so that a run can be made longer
 COMMANDS = [
     "train",
     "resume",
