@@ -52,7 +52,7 @@ class Elman(torch.nn.Module):
         output, h = self.rnn(x, None if state is None else state[0])
         return output, (h,)
 """
-TINY = ["--window", "20", "--log-every", "5", "--steps", "10"]
+TINY = ["--window", "20", "--log-every", "5", "--steps", "10", "--schedule", "constant"]
 
 
 @pytest.fixture

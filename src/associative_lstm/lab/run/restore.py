@@ -105,7 +105,7 @@ def _check_same(log: RunLog, config: Config, checkpoint: Path, content: dict[str
             f"{path} is not what the run was begun with: {', '.join(changed)}; put back what it was, "
             f"or begin a new run with `alstm train --config {quote(str(path))}`"
         )
-    if "steps" in differ:
+    if "steps" in differ and isinstance(before["steps"], int):
         _check_length(path, config, step, before["steps"])
     if "data" in differ:
         say(f"data is {now['data']!r} and was {before['data']!r}: only the same text continues the run")
