@@ -3,31 +3,14 @@
 import itertools
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 from associative_lstm.lab.experiments.learning.curves import curve
 from associative_lstm.lab.report.page import write_report
 from made_runs import write_curve, write_run
 from waiting import HANGS
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-FLAGS = (
-    "--no-sandbox",  # without it, it does not start as root; the pages are our own
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="no Chromium here (Debian: apt-get install chromium)"
-)
 
 RESULTS = Path(__file__).parents[3] / "results"
 FIG6 = "[data-plot=fig6]"
@@ -38,14 +21,6 @@ def report(runs, tmp_path_factory):
     out = tmp_path_factory.mktemp("page") / "report.html"
     write_report(runs, RESULTS, out)
     return out
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS, timeout=1000 * HANGS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture
