@@ -104,9 +104,10 @@ def test_packed_sequence(backend):
 
 @pytest.mark.parametrize("rotation", [0.5, 1.0])
 @pytest.mark.parametrize("permutation", ["random", "shift"])
-def test_a_memory_that_turns(rotation, permutation):
+@pytest.mark.parametrize("backend", ["reference", "fused"])
+def test_a_memory_that_turns(backend, permutation, rotation):
     options = {"num_heads": 2, "num_copies": 3, "num_layers": 2, "bidirectional": True}
-    layer, h_0, c_0, x = layer_and_state("auto", rotation=rotation, permutation=permutation, **options)
+    layer, h_0, c_0, x = layer_and_state(backend, rotation=rotation, permutation=permutation, **options)
     agree(layer, x, (h_0, c_0))
     agree(layer, x, (h_0, c_0), torch.tensor([3, 7, 5]))
 

@@ -107,13 +107,16 @@ def test_exported_it_is_one_node_and_serves_any_length_and_batch(strict):
         assert torch.equal(loaded(x)[0], layer(x)[0])
 
 
-def operator_arguments(*, lengths=None, keep=1, smooth=False, reverse=False, bias=True, grad=True):
+def operator_arguments(
+    *, lengths=None, turns=None, keep=1, smooth=False, reverse=False, bias=True, grad=True
+):
     torch.manual_seed(0)
     layer = make()
     tensors = [torch.randn(T, B, INPUT), torch.randn(B, N), torch.randn(B, 2, N)]
     tensors += [layer.weight_ih_l0.detach(), layer.weight_hh_l0.detach(), torch.randn(len(layer.bias_l0))]
     tensors = [tensor.clone().requires_grad_(grad) for tensor in tensors]
-    return (*tensors[:5], tensors[5] if bias else None, layer.permutations_l0, lengths, smooth, reverse, keep)
+    bias = tensors[5] if bias else None
+    return (*tensors[:5], bias, layer.permutations_l0, lengths, turns, smooth, reverse, keep)
 
 
 @pytest.mark.filterwarnings("ignore")  # the check itself uses deprecated parts of PyTorch
@@ -124,6 +127,7 @@ def operator_arguments(*, lengths=None, keep=1, smooth=False, reverse=False, bia
         {"keep": 2, "reverse": True, "smooth": True},
         {"keep": 0, "grad": False, "bias": False},
         {"lengths": torch.tensor([5, 3, 3]), "reverse": True},
+        {"turns": torch.full((2, N), 0.5)},
     ],
 )
 def test_the_operator_keeps_the_rules_of_operators(options):
@@ -137,7 +141,9 @@ def test_the_operator_gives_what_the_direct_call_gives():
     weights = layer.weight_ih_l0, layer.weight_hh_l0, layer.bias_l0, layer.permutations_l0
 
     def call(x):
-        output, h_n, c_n, *_ = torch.ops.associative_lstm.sequence(x, *zeros, *weights, None, False, False, 1)
+        output, h_n, c_n, *_ = torch.ops.associative_lstm.sequence(
+            x, *zeros, *weights, None, None, False, False, 1
+        )
         return output, (h_n, c_n)
 
     for ours, expected in zip(gradients(call, layer, x), gradients(layer, layer, x), strict=True):

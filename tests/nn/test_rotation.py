@@ -86,11 +86,3 @@ def test_an_output_key_can_undo_the_turns_of_all_copies_at_once():
     x[0, 0, 1] = 1
     output, _ = layer(x)
     torch.testing.assert_close(output[k, 0], 0.25 * layer.weight_ih_l0[rows.update, 1])
-
-
-def test_the_fused_kernel_is_refused_and_the_reference_chosen():
-    x = torch.randn(4, 2, 3)
-    with pytest.raises(RuntimeError, match="backend='fused': the fused kernel does not turn the memory"):
-        AssociativeLSTM(3, 8, rotation=0.5, backend="fused")(x)
-    one, other = (seeded(AssociativeLSTM, 3, 8, rotation=0.5, backend=name) for name in ("auto", "reference"))
-    assert torch.equal(one(x)[0], other(x)[0])

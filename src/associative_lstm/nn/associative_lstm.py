@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from associative_lstm.kernels import BACKENDS, associative
+from associative_lstm.kernels.associative import reference
 from associative_lstm.nn.associative_base import AssociativeBase
 from associative_lstm.nn.checks import (
     check_choice,
@@ -79,7 +80,7 @@ class AssociativeLSTM(AssociativeBase):
         rotation: the fraction of units whose memory turns: :math:`g_f \odot (P_s e^{i \theta}) \circledast c_{s,t-1}`
             stands in place of :math:`g_f \odot c_{s,t-1}`, with constant angles drawn uniformly from the circle, 0
             for the other units. A read meets a write of k steps ago under the factor :math:`e^{i k \theta}`: a clock,
-            as in unitary networks and in rotary position embeddings. Computed by the reference loop only.
+            as in unitary networks and in rotary position embeddings.
         learn_initial_state: learn the state that a sequence starts from when none is given; one c shared by the
             copies.
         keep_states_every: keep the states of every k-th step only, for the backward pass, and compute those
@@ -283,18 +284,16 @@ class AssociativeLSTM(AssociativeBase):
                     self._initial_state(suffix, x.shape[1]) if state is None else (state[0][k], state[1][k])
                 )
                 names = ("weight_ih", "weight_hh", "bias", "permutations")
-                weight_ih, weight_hh, bias, permutations = (
-                    getattr(self, f"{name}{suffix}") for name in names
-                )
+                *weights, permutations = (getattr(self, f"{name}{suffix}") for name in names)
+                turns = reference.turns_of(getattr(self, f"angles{suffix}"), permutations)
                 output, h, c, all_c = associative.sequence(
-                    associative.Inputs(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths),
+                    associative.Inputs(x, h_0, c_0, *weights, permutations, lengths, turns),
                     num_heads=self.num_heads,
                     activation=self.activation,
                     reverse=suffix.endswith("_reverse"),
                     keep_states_every=self.keep_states_every,
                     return_cells=return_cells,
                     backend=self.backend,
-                    angles=getattr(self, f"angles{suffix}"),
                 )
                 outputs.append(output)
                 h_n.append(h)

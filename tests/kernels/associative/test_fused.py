@@ -32,6 +32,7 @@ sizes = st.fixed_dictionaries(
         "keep_states_every": st.integers(1, 4),
         "dtype": st.sampled_from([torch.float32, torch.float64]),
         "shifts": st.sampled_from(["no", "all", "but one"]),
+        "rotation": st.sampled_from([0.0, 0.5]),
     }
 )
 
@@ -232,6 +233,7 @@ def test_inference_keeps_no_history():
         fused.weight_hh_l0,
         fused.bias_l0,
         fused.permutations_l0,
+        None,
         None,
     )
     with torch.no_grad():

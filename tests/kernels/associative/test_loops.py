@@ -23,7 +23,9 @@ def common(w):
         "start": 0,
         "stop": B,
         "turn": ALONE,
-        "sequence": loops.Sequence(T, False, np.full(B, T, np.int64), permutations, False, True),
+        "sequence": loops.Sequence(
+            T, False, np.full(B, T, np.int64), permutations, zeros(COPIES * N), False, True
+        ),
         "first": 0,
         "product": loops.Product(packed, zeros(B, packed.filled)),
     }

@@ -10,6 +10,7 @@ import torch
 
 from associative_lstm import AssociativeLSTM
 from associative_lstm.kernels.associative import fused
+from associative_lstm.kernels.associative.reference import turns_of
 from closeness import allowed, assert_close
 from waiting import HANGS
 
@@ -20,7 +21,7 @@ backward = fused._sequence_backward_op
 
 def arguments(keep=1, lengths=None):
     torch.manual_seed(0)
-    layer = AssociativeLSTM(INPUT, N, num_copies=COPIES)
+    layer = AssociativeLSTM(INPUT, N, num_copies=COPIES, rotation=0.5)
     named = {
         "x": torch.randn(T, B, INPUT),
         "h_0": torch.randn(B, N),
@@ -30,6 +31,7 @@ def arguments(keep=1, lengths=None):
         "bias": layer.bias_l0.detach(),
         "permutations": layer.permutations_l0,
         "lengths": lengths,
+        "turns": turns_of(layer.angles_l0, layer.permutations_l0),
         "smooth": False,
         "reverse": False,
         "keep": keep,
@@ -68,7 +70,9 @@ def refused(operator, named, name, value):
     assert value.is_sparse or "expected" in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["x", "h_0", "c_0", "weight_ih", "weight_hh", "bias", "permutations"])
+@pytest.mark.parametrize(
+    "name", ["x", "h_0", "c_0", "weight_ih", "weight_hh", "bias", "permutations", "turns"]
+)
 def test_forward_refuses_every_tensor_that_does_not_fit(name):
     named = arguments()
     forward(**named)

@@ -252,7 +252,11 @@ print(outer(1.0), sum(outer.stats.cache_hits.values()))
 
     def run(change):
         inner.write_text(f"{start}@jit\ndef inner(x): return x + {change}\n")
-        environment = os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        environment = os.environ | {
+            "PYTHONPATH": str(tmp_path),
+            "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+            "PYTHONDONTWRITEBYTECODE": "1",  # Python itself misses a change within a second
+        }
         done = subprocess.run(
             [sys.executable, "-c", program],
             env=environment,

@@ -19,14 +19,11 @@ def sequence(
     keep_states_every: int = 1,
     return_cells: bool = False,
     backend: str = "auto",
-    angles: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """One layer in one direction over a whole sequence, by the backend that can serve; see `reference.sequence`."""
-    if angles is not None and backend == "fused":
-        raise RuntimeError("backend='fused': the fused kernel does not turn the memory, as rotation asks")
-    if angles is not None or not serves_fused(backend, inputs.x):
+    if not serves_fused(backend, inputs.x):
         check_permutations("permutations", inputs.permutations)
-        output, h_n, c_n, cells = reference.sequence(inputs, num_heads, activation, reverse, angles)
+        output, h_n, c_n, cells = reference.sequence(inputs, num_heads, activation, reverse)
         return output, h_n, c_n, cells if return_cells else None
     from associative_lstm.kernels.associative import fused
 

@@ -14,7 +14,7 @@ from associative_lstm.kernels.operators import Described, check_tensors
 
 def check_inputs(inputs: Inputs, keep: int) -> None:
     """Refuse what a forward pass could not take."""
-    x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths = inputs
+    x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, turns = inputs
     if (x.dim(), h_0.dim(), c_0.dim(), weight_hh.dim()) != (3, 2, 3, 2):
         shapes = ", ".join(str(tuple(tensor.shape)) for tensor in (x, h_0, c_0, weight_hh))
         raise ValueError(f"x, h_0, c_0, weight_hh: expected 3, 2, 3 and 2 dimensions, got shapes {shapes}")
@@ -38,6 +38,7 @@ def check_inputs(inputs: Inputs, keep: int) -> None:
         ("weight_ih", weight_ih, (rows, width)),
         ("weight_hh", weight_hh, (without_update if weight_hh.shape[0] < rows else rows, heads * N)),
         ("bias", bias, (rows,)),
+        ("turns", turns, (copies, N)),
     ]
     check_tensors(expected, x.dtype)
     check_tensors([("permutations", permutations, (copies, n)), ("lengths", lengths, (batch,))], torch.int64)

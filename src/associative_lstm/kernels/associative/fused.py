@@ -28,7 +28,7 @@ NARROW = 32
 
 _INPUTS = (
     "Tensor x, Tensor h_0, Tensor c_0, Tensor weight_ih, Tensor weight_hh, Tensor? bias, Tensor permutations, "
-    "Tensor? lengths, bool smooth, bool reverse, SymInt keep"
+    "Tensor? lengths, Tensor? turns, bool smooth, bool reverse, SymInt keep"
 )
 _SAVED = (
     "Tensor output, Tensor z, Tensor cells, "
@@ -43,14 +43,15 @@ def _sequence(*arguments):
     """
     *tensors, smooth, reverse, keep = arguments
     check_inputs(Inputs(*tensors), keep)
-    x, h, c, weight_ih, weight_hh, bias, permutations, lengths = tensors
+    x, h, c, weight_ih, weight_hh, bias, permutations, lengths, turns = tensors
     x, h, c = x.contiguous(), _copy(h), _copy(c)
     steps, batch, _ = x.shape
     output = x.new_empty(steps, batch, h.shape[1])
     cells = x.new_empty(_kept(steps, keep), *c.shape)
     z = _linear(x, weight_ih, bias) if keep == 1 else x.new_empty(0, batch, weight_ih.shape[0])
     segment = steps if keep == 1 else _segment(x, weight_ih, keep)
-    whole, product = _whole(x, (h, c), permutations, lengths, smooth, reverse), _product(x, weight_hh.T)
+    whole = _whole(x, (h, c), permutations, lengths, turns, smooth, reverse)
+    product = _product(x, weight_hh.T)
     with announce_compilation("the fused Associative LSTM, forward,", x.dtype):
         for first in range(0, steps, segment):
             times = _times(first, min(first + segment, steps), steps, reverse)
@@ -80,11 +81,13 @@ def _sequence_backward(*arguments):
     d_cells counts if the cells of every step were kept. A result of keep > 1 is there for this routine only.
     Nothing is checked here: autograd gives back what `_sequence` has checked, and gradients of the same shapes.
     """
-    x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, smooth, reverse, keep, *saved = arguments
+    x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, turns, *rest = arguments
+    smooth, reverse, keep, *saved = rest
     output, z, cells, d_output, d_h_n, d_c_n, d_cells, needed = saved
     x, h_0, c_0, z, cells = (tensor.contiguous() for tensor in (x, h_0, c_0, z, cells))
     steps, batch, _ = x.shape
-    whole, product = _whole(x, (h_0, c_0), permutations, lengths, smooth, reverse), _product(x, weight_hh)
+    whole = _whole(x, (h_0, c_0), permutations, lengths, turns, smooth, reverse)
+    product = _product(x, weight_hh)
     segment = min(steps, _segment(x, weight_ih, keep))
     dz_segment, first_dz = x.new_empty(segment, *z.shape[1:]), x.new_zeros(z.shape[1:])
     dh = torch.zeros_like(h_0) if d_h_n is None else _copy(d_h_n)
@@ -173,8 +176,8 @@ class _WeightGradients:
 
 
 def _checked_backward(*arguments):
-    inputs, keep = Inputs(*arguments[:8]), arguments[10]
-    output, z, cells, *above, needed = arguments[11:]
+    inputs, keep = Inputs(*arguments[:9]), arguments[11]
+    output, z, cells, *above, needed = arguments[12:]
     check_inputs(inputs, keep)
     check_saved(inputs, keep, output, z, cells, above, needed)
     return _sequence_backward(*arguments)
@@ -210,15 +213,15 @@ def _differentiate(ctx, gradients, backward):
         found = by_reference(_reference(*inputs[6:], *ctx.options), inputs[:6], needed, above)
     else:
         found = backward(*inputs, *ctx.options, output, z, cells, *above, needed)
-    return *(d if need else None for d, need in zip(found, needed, strict=True)), *(None,) * 5
+    return *(d if need else None for d, need in zip(found, needed, strict=True)), *(None,) * 6
 
 
-def _reference(permutations, lengths, smooth, reverse, keep):
+def _reference(permutations, lengths, turns, smooth, reverse, keep):
     """The same results of the same differentiable inputs, as a loop of PyTorch operations."""
 
     def sequence(x, h_0, c_0, weight_ih, weight_hh, bias):
         heads, activation = h_0.shape[-1] // c_0.shape[-1], "tanh" if smooth else "bound"
-        inputs = Inputs(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths)
+        inputs = Inputs(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, turns)
         return reference.sequence(inputs, heads, activation, reverse)
 
     return sequence
@@ -306,13 +309,13 @@ def _arrays(*tensors):
     return (tensor.numpy() for tensor in tensors)
 
 
-def _whole(x, state, permutations, lengths, smooth, reverse):
+def _whole(x, state, permutations, lengths, turns, smooth, reverse):
     ends = _all_at(*x.shape[:2]) if lengths is None else lengths.contiguous().numpy()
     (h, c), (_, n) = state, permutations.shape
     usual = h.shape[1] == c.shape[2] and n * x.element_size() % VECTOR_BYTES == 0
-    return loops.Sequence(
-        len(x), reverse, ends, permutations.contiguous().numpy(), smooth, None if usual else True
-    )
+    permutations = permutations.contiguous().numpy()
+    turns = None if turns is None else turns.contiguous().view(-1).numpy()
+    return loops.Sequence(len(x), reverse, ends, permutations, turns, smooth, None if usual else True)
 
 
 def _product(x, w):

@@ -20,3 +20,6 @@ class Inputs(NamedTuple):
     bias: Tensor | None  # (rows,)
     permutations: Tensor  # (copies, N/2)
     lengths: Tensor | None = None  # (B,)
+    turns: Tensor | None = (
+        None  # (copies, N): the memory is multiplied by them at each step, see `reference.turns_of`
+    )

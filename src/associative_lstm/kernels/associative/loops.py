@@ -30,6 +30,7 @@ class Sequence(NamedTuple):
     reverse: bool
     lengths: np.ndarray  # (B,)
     permutations: np.ndarray  # (copies, N/2)
+    turns: np.ndarray | None  # (copies * N,); None is another type to the compiler
     smooth: bool
     general: (
         bool | None
@@ -147,6 +148,13 @@ def _add(source, target):
 
 
 @inline
+def _are_as_many(turns, numbers):
+    if turns is None:
+        return True
+    return turns.shape[0] == numbers
+
+
+@inline
 def _fits(start, stop, turn, sequence, first, product, state, z):
     """Whether what both loops are given is of one size."""
     times, batch, rows = z.shape
@@ -159,6 +167,7 @@ def _fits(start, stop, turn, sequence, first, product, state, z):
         and state.c.shape[0] == batch
         and state.h.shape == (batch, heads * N)
         and sequence.permutations.shape == (copies, N // 2)
+        and _are_as_many(sequence.turns, copies * N)
         and sequence.lengths.shape[0] == batch
         and 0 <= start <= stop <= batch
         and 0 <= turn.member < turn.members
@@ -200,9 +209,9 @@ def forward(start, stop, turn, sequence, first, product, state, kept):
         for b in range(start + turn.member, start + count, turn.members):
             z_b, y_b, c_b, h_b = z[k, b], product.y[b, :rows_h], c[b], h[b]
             if _known(sequence.general, n % width(z), 0) == 0:  # the same, without what tells lanes apart
-                forward_item(z_b, y_b, c_b, h_b, indices, whole, work)
+                forward_item(z_b, y_b, c_b, h_b, indices, sequence.turns, whole, work)
             else:
-                forward_item(z_b, y_b, c_b, h_b, indices, parts, work)
+                forward_item(z_b, y_b, c_b, h_b, indices, sequence.turns, parts, work)
             _copy(h[b], output[k, b])
             if keep:
                 _copy(c[b], cells[k, b])
@@ -232,6 +241,7 @@ def backward(start, stop, turn, sequence, first, product, saved, above, state, g
     ):
         raise IndexError("backward: the arrays do not fit each other")
     indices, inverses, shifted = _indices(sequence.permutations)
+    both = indices, inverses
     n, heads, item = N // 2, _known(sequence.general, H // N, 1), copies * N
     sizes = n, heads, copies, sequence.smooth, shifted
     whole, parts = Sizes(*sizes, np.bool_(True)), Sizes(*sizes, np.bool_(False))
@@ -253,9 +263,9 @@ def backward(start, stop, turn, sequence, first, product, saved, above, state, g
             c_before = before[b] if begins or step == 0 else cells[previous, b]
             z_b, c_b, dh_b, dc_b, dz_b = z[k, b], cells[k, b], dh[b], dc[b], dz[k, b]
             if _known(sequence.general, n % width(z), 0) == 0:
-                backward_item(z_b, c_before, c_b, dh_b, dc_b, dz_b, indices, inverses, whole, work)
+                backward_item(z_b, c_before, c_b, dh_b, dc_b, dz_b, both, sequence.turns, whole, work)
             else:
-                backward_item(z_b, c_before, c_b, dh_b, dc_b, dz_b, indices, inverses, parts, work)
+                backward_item(z_b, c_before, c_b, dh_b, dc_b, dz_b, both, sequence.turns, parts, work)
             if begins:
                 _copy(dz[k, b], gradients.first_z[b])
         wait(turn)

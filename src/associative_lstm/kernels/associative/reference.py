@@ -65,19 +65,17 @@ def recurrent(h: Tensor, weight_hh: Tensor, rows: int) -> Tensor:
 
 
 def sequence(
-    inputs: Inputs, num_heads: int, activation: str, reverse: bool, angles: Tensor | None = None
+    inputs: Inputs, num_heads: int, activation: str, reverse: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """One layer in one direction over a whole sequence.
 
-    The memory turns by ``angles`` at each step, see `turns_of`, if there are any.
     An item is read from the last of its steps to the first if ``reverse``; outputs and cells beyond are zero.
 
     Returns output ``(T, B, heads * N)``, h_n and c_n like h_0 and c_0, and all cells ``(T, B, copies, N)``.
     """
-    x, h, c, weight_ih, weight_hh, bias, permutations, lengths = inputs
+    x, h, c, weight_ih, weight_hh, bias, permutations, lengths, turns = inputs
     lengths = None if lengths is None else lengths.to(x.device)  # those of a pack are on the CPU always
     z_x = torch.nn.functional.linear(x, weight_ih, bias)
-    turns = turns_of(angles, permutations)
     outputs, cells = [], []
     steps = range(x.shape[0])
     for t in reversed(steps) if reverse else steps:

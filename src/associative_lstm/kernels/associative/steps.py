@@ -149,6 +149,26 @@ def _permuted(work, row, permutations, s, j, left, sizes):
 
 
 @inline
+def _turned(turns, c, s, j, n, left):
+    """Columns of a copy as the next step finds it."""
+    re, im = _load_pair(c, 2 * s, j, n, left)
+    if turns is not None:
+        t_re, t_im = _load_pair(turns, 2 * s, j, n, left)
+        re, im = t_re * re - t_im * im, t_re * im + t_im * re
+    return re, im
+
+
+@inline
+def _turned_back(turns, dc, s, j, n, left):
+    """The gradient of `_turned`."""
+    re, im = _load_pair(dc, 2 * s, j, n, left)
+    if turns is not None:
+        t_re, t_im = _load_pair(turns, 2 * s, j, n, left)
+        re, im = _conjugate_product(t_re, t_im, re, im)
+    return re, im
+
+
+@inline
 def _bound_keys(z, sizes, work):
     """The keys' values, where `_permuted` finds them: input keys, then output keys."""
     n, r_i, span = sizes.n, 1 + 2 * sizes.heads, _span(sizes)
@@ -161,10 +181,11 @@ def _bound_keys(z, sizes, work):
 
 
 @inline
-def forward_item(z, y, c, h, permutations, sizes, work):
+def forward_item(z, y, c, h, permutations, turns, sizes, work):
     """z += y, then one step as in `reference.step`: c and h become the next state.
 
-    Rows: z 1 + 8 heads, y the first few of these, c 2 copies, h 2 heads, permutations copies, work `workspace`.
+    Rows: z 1 + 8 heads, y the first few of these, c 2 copies, turns as many or None, h 2 heads, permutations copies,
+    work `workspace`.
     """
     n, heads, copies, span = sizes.n, sizes.heads, sizes.copies, _span(sizes)
     g_f, g_i, g_o, r_i, u = 0, 1, 1 + heads, 1 + 2 * heads, 1 + 6 * heads
@@ -187,7 +208,7 @@ def forward_item(z, y, c, h, permutations, sizes, work):
         left = width(z) if sizes.whole else n - j
         forget = load(z, g_f, j, n, left)
         for s in range(copies):
-            c_re, c_im = _load_pair(c, 2 * s, j, n, left)
+            c_re, c_im = _turned(turns, c, s, j, n, left)
             c_re, c_im = forget * c_re, forget * c_im
             for head in range(heads):
                 k_re, k_im = _permuted(work, in_key + span * head, permutations, s, j, left, sizes)
@@ -206,11 +227,12 @@ def forward_item(z, y, c, h, permutations, sizes, work):
 
 
 @inline
-def backward_item(z, c_before, c, dh, dc, dz, permutations, inverses, sizes, work):
+def backward_item(z, c_before, c, dh, dc, dz, both, turns, sizes, work):
     """The gradients of a step: dh and dc come in; dz goes out, and dc becomes that of the state before.
 
-    Rows as in `forward_item`; dz like z, c_before and dc like c, dh like h, inverses like permutations.
+    Rows as in `forward_item`; dz like z, c_before and dc like c, dh like h, ``both`` permutations and their inverses.
     """
+    permutations, inverses = both
     n, heads, copies, span = sizes.n, sizes.heads, sizes.copies, _span(sizes)
     g_f, g_i, g_o, r_i, u = 0, 1, 1 + heads, 1 + 2 * heads, 1 + 6 * heads
     in_key, out_key, v, dq = 0, span * heads, 2 * span * heads, (2 * span + 2) * heads
@@ -260,7 +282,7 @@ def backward_item(z, c_before, c, dh, dc, dz, permutations, inverses, sizes, wor
                 v_re, v_im = _load_pair(work, v + 2 * head, j, n, left)
                 d_re, d_im = _conjugate_product(v_re, v_im, dc_re, dc_im)
                 _put(work, d_key + in_key + span * head, j, left, sizes, d_re, d_im)
-            b_re, b_im = _load_pair(c_before, 2 * s, j, n, left)
+            b_re, b_im = _turned(turns, c_before, s, j, n, left)
             d_forget = d_forget + b_re * dc_re + b_im * dc_im
             _store_pair(dc, 2 * s, j, n, left, dc_re, dc_im)
         forget = load(z, g_f, j, n, left)
@@ -281,7 +303,7 @@ def backward_item(z, c_before, c, dh, dc, dz, permutations, inverses, sizes, wor
             slope = _bound_slope(z, re, im, scale, d_re, d_im, sizes.smooth)
             _store_pair(dz, u + 2 * head, j, n, left, scale * d_re + slope * re, scale * d_im + slope * im)
         for s in range(copies):
-            dc_re, dc_im = _load_pair(dc, 2 * s, j, n, left)
+            dc_re, dc_im = _turned_back(turns, dc, s, j, n, left)
             _store_pair(dc, 2 * s, j, n, left, forget * dc_re, forget * dc_im)
 
     for j in range(0, n, width(z)):
