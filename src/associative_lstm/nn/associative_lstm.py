@@ -284,10 +284,12 @@ class AssociativeLSTM(AssociativeBase):
                     self._initial_state(suffix, x.shape[1]) if state is None else (state[0][k], state[1][k])
                 )
                 names = ("weight_ih", "weight_hh", "bias", "permutations")
-                *weights, permutations = (getattr(self, f"{name}{suffix}") for name in names)
+                weight_ih, weight_hh, bias, permutations = (
+                    getattr(self, f"{name}{suffix}") for name in names
+                )
                 turns = reference.turns_of(getattr(self, f"angles{suffix}"), permutations)
                 output, h, c, all_c = associative.sequence(
-                    associative.Inputs(x, h_0, c_0, *weights, permutations, lengths, turns),
+                    associative.Inputs(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, turns),
                     num_heads=self.num_heads,
                     activation=self.activation,
                     reverse=suffix.endswith("_reverse"),
