@@ -7,8 +7,14 @@ from associative_lstm import functional as F
 from associative_lstm.kernels.associative.rows import Rows
 from associative_lstm.nn.options import Options
 
-CONTEXT = 2.0
-"""Times Glorot's weights, for what matched keys take from h: keys of different histories are told apart sooner."""
+
+def context(num_copies: int, num_heads: int) -> float:
+    """Times Glorot's weights, for what matched keys take from h: the more, the sooner keys tell histories apart.
+
+    As much as the memory's noise, which falls with the square root of the copies and grows with the heads, allows for
+    differences not to grow from step to step.
+    """
+    return min(3.0, 1.5 * num_copies**0.5 / num_heads)
 
 
 @torch.no_grad()
@@ -29,13 +35,13 @@ def draw(options: Options, weight_ih: Tensor, weight_hh: Tensor, bias: Tensor | 
             bias[rows.input_key] = key.flatten()
             bias[rows.output_key] = F.conjugate(key).flatten()
     if options.key_init == "matched" and first:
-        _match_keys(weight_hh, rows, heads)
+        _match_keys(weight_hh, rows, heads, context(options.num_copies, heads))
     _draw_update(options, weight_ih[rows.update], first)
 
 
-def _match_keys(weight_hh: Tensor, rows: Rows, heads: int) -> None:
-    """What the output key takes from h is the conjugate of what the input key does, and both take more of it."""
-    written = weight_hh[rows.input_key].mul_(CONTEXT)
+def _match_keys(weight_hh: Tensor, rows: Rows, heads: int, context: float) -> None:
+    """What the output key takes from h is the conjugate of what the input key does: ``context`` times as much."""
+    written = weight_hh[rows.input_key].mul_(context)
     real, imaginary = written.unflatten(0, (heads, 2, -1)).unbind(1)
     weight_hh[rows.output_key] = torch.stack([real, -imaginary], 1).flatten(0, 2)
 

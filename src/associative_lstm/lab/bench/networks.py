@@ -36,7 +36,9 @@ def torch_lstm(hidden_size: int, layers: int = 1) -> Candidate:
 
 
 def associative(hidden_size: int, copies: int, heads: int = 1, layers: int = 1, **options: Any) -> Candidate:
-    """An Associative LSTM."""
+    """An Associative LSTM, from the paper's start: where small differences do not grow from step to step, so that the
+    fast path can be held against the reference over a whole sequence.
+    """
     size = f"{hidden_size}" if layers == 1 else f"{layers} x {hidden_size}"
     name = f"Associative LSTM {size}" + (f", {heads} heads" if heads > 1 else "")
     name += f", {counted(copies, 'copy', 'copies')}"
@@ -45,6 +47,7 @@ def associative(hidden_size: int, copies: int, heads: int = 1, layers: int = 1, 
         "num_copies": copies,
         "num_heads": heads,
         "num_layers": layers,
+        "start": "paper",
     } | options
     return Candidate(name, ours.AssociativeLSTM, options)
 

@@ -82,7 +82,7 @@ def _read(runs: Runs, curve: Curve) -> CurveRuns:
         return runs.logs.curve(curve)
     except UNREADABLE:  # told by Runs, run by run
         prepared = runs.logs.prepare(curve)
-        first, folder = prepared.seeds[0], runs.logs.folder
+        first, folder = prepared.swept_with, runs.logs.folder
         places = {rate: runs.logs.name(prepared.folder(folder, rate, first)) for rate in prepared.rates}
         sweep = {rate: runs.runs[name] for rate, name in places.items() if name in runs.runs}
         return CurveRuns(prepared, sweep, None, [])

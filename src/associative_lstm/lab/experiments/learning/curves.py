@@ -19,7 +19,10 @@ from associative_lstm.lab.run.config import PRESETS, Config, complete
 from associative_lstm.lab.words import counted
 
 RATES = (3e-4, 1e-3, 3e-3, 1e-2)
-BEYOND = {RATES[0]: 1e-4, RATES[-1]: 3e-2}
+FAST_RATES = (2e-3, 5e-3, 1e-2)
+"""Of what is trained by the fast recipe, whose own is the middle one."""
+
+BEYOND = {3e-4: 1e-4, 1e-2: 3e-2, 2e-3: 1e-3}
 SEEDS = (0, 1, 2)
 """The seeds of a network with at most 200,000 parameters; a larger one has the first alone."""
 
@@ -34,6 +37,9 @@ class Network:
     label: str
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
     large: bool = False
+    steps: Mapping[str, int] | None = field(default=None, hash=False)
+    """By task, of a network of the fast recipe, whose learning rate falls towards the end of all of its runs."""
+    rates: tuple[float, ...] = RATES
 
 
 def _networks() -> Iterable[Network]:
@@ -71,7 +77,56 @@ STARTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 )
 """How an Associative LSTM can start: end of its name, in words, configuration. The first is that of the figures."""
 
-NETWORKS: Mapping[str, Network] = MappingProxyType({network.name: network for network in _networks()})
+FAST_STEPS = {"copy": 4000, "copy-variable": 4000, "xml": 5000, "assignment": 5000, "arithmetic": 10_000}
+"""A quarter and less of what is compared with, or a little more where that is to be solved in a tenth."""
+
+FAST_SEEDS, FAST_SWEEP_SEED = (10, 11, 12, 13, 14), 9
+"""The start and the recipe were chosen by runs with seeds 0 to 3, and every learning rate is by that of the sweep."""
+
+WITHOUT: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("", "all of it", {}),
+    ("-conjugate", "keys not matched", {"key_init": "conjugate"}),
+    ("-glorot", "Glorot keys", {"key_init": "glorot"}),
+    ("-forget-1", "forget bias 1", {"forget_bias": 1.0}),
+    ("-update-glorot", "Glorot update", {"update_init": "glorot"}),
+    ("-unclipped", "no clipping", {"clip": 0.0}),
+    ("-constant", "constant rate", {"schedule": "constant"}),
+    ("-beta2", "Adam's own beta2", {"beta2": 0.999}),
+)
+"""What the fast recipe is made of, each part taken out: end of the name, in words, configuration."""
+
+ABLATION_TASKS = ("copy", "xml", "assignment")
+
+
+def _fast_networks() -> Iterable[Network]:
+    fast = {"recipe": "fast", "model": "associative-lstm"}
+
+    def network(name: str, label: str, values: Mapping[str, Any], **more: Any) -> Network:
+        more = {"steps": FAST_STEPS, "rates": FAST_RATES} | more
+        return Network(f"fast-{name}", f"{label}, fast", values, **more)
+
+    for copies in (1, 4, 8):
+        label = f"Associative LSTM 128, {counted(copies, 'copy')}"
+        yield network(f"associative-lstm-{copies}", label, fast | {"copies": copies})
+    four, label = fast | {"copies": 4}, "Associative LSTM 128, 4 copies"
+    yield network("turning", f"{label}, half of it turning", four | {"rotation": 0.5})
+    small = {"key_init": "conjugate", "update_init": 0.3}
+    yield network("small", f"{label}, conjugate keys, updates of 0.3", four | small)
+    for size in (128, 512):
+        values = {"recipe": "fast", "model": "lstm", "hidden_size": size}
+        yield network(f"lstm-{size}", f"LSTM {size}", values, large=size == 512)
+    fixed: dict[str, Any] = {"rates": FAST_RATES[1:2]}
+    for suffix, text, values in WITHOUT:
+        yield network(f"at-one-rate{suffix}", f"{label}, {text}", four | values, **fixed)
+    long = {"steps": {"assignment": 10_000}} | fixed
+    yield network("four-layers", "Associative LSTM 4 x 128, 4 copies", four | {"layers": 4}, **long)
+    long = {"steps": {"arithmetic": 120_000}, "large": True} | fixed
+    yield network("3-heads-4", "Associative LSTM 128, 3 heads, 4 copies", four | {"heads": 3}, **long)
+
+
+NETWORKS: Mapping[str, Network] = MappingProxyType(
+    {network.name: network for network in (*_networks(), *_fast_networks())}
+)
 
 
 @dataclass(frozen=True)
@@ -80,6 +135,7 @@ class Curve:
 
     Rates whose cost is at most ``close`` times the best are trained twice as long and compared again, at most
     ``doublings`` times. ``with_runner_up``: the first seed's run is made with the second best rate too.
+    ``sweep_seed``: rates are compared with this seed and not with the first of the others.
     """
 
     task: str
@@ -91,6 +147,12 @@ class Curve:
     close: float = 1.02
     doublings: int = 3
     with_runner_up: bool = False
+    sweep_seed: int | None = None
+
+    @property
+    def swept_with(self) -> int:
+        """The seed of the sweep: the first, if it has none of its own."""
+        return self.seeds[0] if self.sweep_seed is None else self.sweep_seed
 
     def config(self, rate: float, seed: int, steps: int) -> Config:
         """The configuration of one of its runs."""
@@ -115,6 +177,10 @@ def curve(task: str, network: str) -> Curve:
     NTM take 20 to 50 ms per minibatch of one sequence. ``LONGER`` has what is longer than the rest.
     """
     chosen = NETWORKS[network]
+    if chosen.steps is not None:
+        steps, many = chosen.steps[task], FAST_SEEDS[:2] if chosen.large else FAST_SEEDS
+        sweep_seed = FAST_SWEEP_SEED if len(chosen.rates) > 1 else None
+        return Curve(task, chosen, steps, steps, many, chosen.rates, sweep_seed=sweep_seed)
     if task.startswith("copy"):
         steps, sweep_steps = 40_000 if network in ON_COPY else 20_000, 10_000
     elif chosen.values.get("batch_size") == 1:
@@ -161,7 +227,11 @@ def smoke(curve: Curve) -> Curve:
     """The same curve with a tiny network and a few minibatches: shows that everything works, and nothing else."""
     tiny = dict(curve.network.values) | {"hidden_size": 8, "log_every": 1, "checkpoint_every": 1}
     network = dataclasses.replace(curve.network, values=tiny)
-    return dataclasses.replace(curve, network=network, steps=5, sweep_steps=2, seeds=(0,), rates=RATES[1:3])
+    sweep_steps = 2 if curve.sweep_steps < curve.steps else 5
+    rates = curve.rates[1:3] if len(curve.rates) > 3 else curve.rates[:2]
+    return dataclasses.replace(
+        curve, network=network, steps=5, sweep_steps=sweep_steps, seeds=(0,), rates=rates, sweep_seed=None
+    )
 
 
 START_TASKS = ("copy", "xml", "assignment")

@@ -121,7 +121,8 @@ def preparation(*, seed: int = 0, quick: bool = False) -> Callable[[Curve], Curv
 
     def prepare(planned: Curve) -> Curve:
         chosen = smoke(planned) if quick else planned
-        return dataclasses.replace(chosen, seeds=tuple(seed + s for s in chosen.seeds))
+        swept = None if chosen.sweep_seed is None else seed + chosen.sweep_seed
+        return dataclasses.replace(chosen, seeds=tuple(seed + s for s in chosen.seeds), sweep_seed=swept)
 
     return prepare
 
@@ -130,7 +131,7 @@ def _rows(curves: Sequence[CurveRuns]) -> list[dict[str, object]]:
     """Every run of the curves in a line: the sweep's, then the seeds'."""
     rows: list[dict[str, object]] = []
     for c in curves:
-        for run in (*c.sweep.values(), *c.runs[1:]):
+        for run in dict.fromkeys((*c.sweep.values(), *c.runs)):
             ours = run in c.runs
             until = c.curve.steps if ours else c.curve.sweep_steps
             rows.append(

@@ -127,9 +127,8 @@ Read = Callable[[Path], Run]
 
 def read_curve(runs: Path, curve: Curve, read: Read = read_run) -> CurveRuns:
     """What there is of a curve under the folder ``runs``, and what it needs next; nothing need be finished."""
-    first, *others = curve.seeds
 
-    def job(rate: float, steps: int, seed: int = first) -> Job:
+    def job(rate: float, steps: int, seed: int = curve.swept_with) -> Job:
         return Job(curve.config(rate, seed, steps), curve.folder(runs, rate, seed))
 
     jobs = [job(rate, curve.sweep_steps) for rate in curve.rates]
@@ -137,7 +136,7 @@ def read_curve(runs: Path, curve: Curve, read: Read = read_run) -> CurveRuns:
         ends = [read(each.folder).last(SHARE, until=curve.sweep_steps) for each in jobs]
         costs = dict(zip(curve.rates, ends, strict=True))
         best = min(costs, key=costs.__getitem__)
-        if best in BEYOND and np.isfinite(costs[best]):
+        if best in (min(costs), max(costs)) and best in BEYOND and np.isfinite(costs[best]):
             jobs.append(job(BEYOND[best], curve.sweep_steps))
     sweep = {each.config.learning_rate: read(each.folder) for each in jobs if is_run(each.folder)}
     found = CurveRuns(curve, sweep, None, [], jobs)
@@ -147,11 +146,10 @@ def read_curve(runs: Path, curve: Curve, read: Read = read_run) -> CurveRuns:
     if not settled or not rates:
         return replace(found, needed=[job(rate, until) for rate in rates])
     best, second, *_ = *rates, None
-    seeds = [job(best, curve.steps, seed) for seed in others]
-    needed = [job(best, curve.steps), *seeds]
+    needed = [job(best, curve.steps, seed) for seed in curve.seeds]
     if curve.with_runner_up and second is not None:
         needed.append(job(second, curve.steps))
-    its = [sweep[best], *(read(each.folder) for each in seeds if is_run(each.folder))]
+    its = [read(each.folder) for each in needed[: len(curve.seeds)] if is_run(each.folder)]
     return CurveRuns(curve, sweep, best, its, needed, second)
 
 
@@ -218,9 +216,9 @@ def make_runs(
 
 def _seeds_to_come(curve: Curve) -> list[Config]:
     """What a curve needs after its sweep, whatever its best rate: the rest of the first seed, and the others."""
-    first, *others = curve.seeds
-    rest = curve.config(curve.rates[0], first, max(1, curve.steps - curve.sweep_steps))
+    rest = curve.config(curve.rates[0], curve.swept_with, max(1, curve.steps - curve.sweep_steps))
+    others = [seed for seed in curve.seeds if seed != curve.swept_with]
     return [
-        *(rest,) * (1 + curve.with_runner_up),
+        *(rest,) * (len(curve.seeds) - len(others) + curve.with_runner_up),
         *(curve.config(curve.rates[0], seed, curve.steps) for seed in others),
     ]
