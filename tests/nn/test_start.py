@@ -13,7 +13,7 @@ from associative_lstm import AssociativeLSTM, AssociativeLSTMCell
 from associative_lstm import functional as F
 from associative_lstm.nn import LSTM
 from associative_lstm.nn.options import UPDATE_MODULUS
-from associative_lstm.nn.start import CONTEXT
+from associative_lstm.nn.start import context
 
 FAST = {"key_init": "matched", "forget_bias": "mixed", "update_init": UPDATE_MODULUS}
 PAPER = {"key_init": "glorot", "forget_bias": 0.0, "update_init": "glorot"}
@@ -110,7 +110,7 @@ def test_matched_keys_write_and_read_alike_after_the_same_history(kind):
     plain = seeded(kind, 3, size, num_heads=heads, start="paper", key_init="conjugate", dtype=torch.float64)
     other = plain.get_parameter(f"weight_hh{end}")
     rows = module.rows.input_key
-    torch.testing.assert_close(weight[rows], CONTEXT * other[rows])
+    torch.testing.assert_close(weight[rows], context(1, heads) * other[rows])
     assert torch.equal(weight[: rows.start], other[: rows.start])
 
 
@@ -208,6 +208,23 @@ def test_dense_inputs_start_with_a_signal_and_gradients_everywhere(width, option
     assert max(lengths) < 100 * min(lengths)
     for block in layer.rows:
         assert layer.weight_ih_l0.grad[block].abs().max() > 1e-6
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("recurrent_update", [False, True])
+@pytest.mark.parametrize(
+    ("heads", "copies"), [(1, 1), (1, 2), (1, 4), (1, 16), (2, 4), (3, 1), (3, 4), (3, 8)]
+)
+def test_small_differences_do_not_grow_from_step_to_step(heads, copies, recurrent_update, dense):
+    """Twice as much of h in matched keys, and with three heads and one copy they grow ten thousandfold."""
+    options = {"num_heads": heads, "num_copies": copies, "recurrent_update": recurrent_update}
+    layer = seeded(AssociativeLSTM, 80, 128, **options)
+    x = torch.randn(100, 4, 80) if dense else torch.eye(80)[torch.randint(80, (100, 4))]
+    state = torch.zeros(1, 4, layer.read_size), torch.zeros(1, 4, copies, 128)
+    nearly = state[0] + 1e-4 * torch.randn_like(state[0]), state[1]
+    with torch.no_grad():
+        difference = (layer(x, nearly)[0] - layer(x, state)[0]).flatten(1).norm(dim=1)
+    assert 0 < difference[-1] < 20 * difference[0]
 
 
 @each_kind

@@ -55,7 +55,7 @@ def plots_of(figure: LearningFigure, runs: Runs, lines: dict[str, Json]) -> list
     if isinstance(figure, WikipediaFigure):
         return _test_plots(figure, runs, lines)
     found = []
-    for stem, title, planned, names in figure.panels:
+    for stem, title, planned, names, _ in figure.panels:
         read = [_read(runs, curve) for curve in planned]
         labels = names or [c.label for c in read]
         entries = [

@@ -45,7 +45,7 @@ class Criterion(NamedTuple):
     by_sweeps: bool = False
 
 
-def _on(task: str, networks: Iterable[str]) -> list[Need]:
+def on(task: str, networks: Iterable[str]) -> list[Need]:
     return [(task, network) for network in dict.fromkeys(networks)]
 
 
@@ -58,7 +58,7 @@ def _costs(c: CurveRuns, until: int, measure: Callable[..., float] = final_cost)
     return [measure(run, until) for run in c.runs]
 
 
-def _times(c: CurveRuns) -> list[float]:
+def solving_times(c: CurveRuns) -> list[float]:
     return [solved_at(run) for run in c.runs]
 
 
@@ -85,17 +85,17 @@ def spread(values: Sequence[float], infinite: str = "never") -> str:
     return f"{text(float(np.mean(values)))} ({text(min(values))} to {text(max(values))})"
 
 
-def _solving(c: CurveRuns) -> str:
+def solving(c: CurveRuns) -> str:
     """When the seeds solved their task, how many of them diverged, and how many forgot it again."""
     counts = {
         "diverged": sum(run.diverged is not None for run in c.runs),
         "relapsed": sum(measures.has_relapsed(run) for run in c.runs),
     }
     notes = [f"{count} of {len(c.runs)} {what}" for what, count in counts.items() if count]
-    return spread(_times(c)) + (f" ({', '.join(notes)})" if notes else "")
+    return spread(solving_times(c)) + (f" ({', '.join(notes)})" if notes else "")
 
 
-def _final(runs: Sequence[Run], until: int) -> str:
+def final_costs(runs: Sequence[Run], until: int) -> str:
     """The final costs of the seeds, and how many of them were still falling."""
     falling = sum(measures.is_falling(run, until) for run in runs)
     ends = f", {falling} of {len(runs)} still falling" if falling else ""
@@ -104,13 +104,13 @@ def _final(runs: Sequence[Run], until: int) -> str:
 
 def _times_as_long(left: CurveRuns, right: CurveRuns) -> Numbers:
     """How many times the minibatches of ``left`` the other needs to solve the task, if all seeds of both do."""
-    a, b = _times(left), _times(right)
+    a, b = solving_times(left), solving_times(right)
     if not np.isfinite([*a, *b]).all():
         return {}
     return {f"{right.label} over {left.label}": float(np.mean(b) / np.mean(a))}
 
 
-def _ratio(a: Sequence[float], b: Sequence[float]) -> float | str:
+def cost_ratio(a: Sequence[float], b: Sequence[float]) -> float | str:
     """How many times the mean of ``a`` that of ``b`` is."""
     ratio = float(np.mean(b) / np.mean(a)) if np.isfinite(a).all() else np.inf
     return ratio if np.isfinite(ratio) else "none: a run diverged"
@@ -147,11 +147,11 @@ def compare(
         numbers: Numbers = {
             first.label: spread(a, "diverged"),
             second.label: spread(b, "diverged"),
-            f"{second.label} over {first.label}": _ratio(a, b),
+            f"{second.label} over {first.label}": cost_ratio(a, b),
         }
         return beats(a, b, factor), numbers
 
-    return _all([_on(task, both_names) for both_names in pairs], pair)
+    return _all([on(task, both_names) for both_names in pairs], pair)
 
 
 def solve(*needs: Need) -> Criterion:
@@ -162,8 +162,8 @@ def solve(*needs: Need) -> Criterion:
         open_ends = all(run.diverged or measures.is_falling(run, c.curve.steps) for run in unsolved)
         name = f"{c.curve.task}, {c.label}"
         return not unsolved or (None if open_ends else False), {
-            f"{name}: solved at minibatch": _solving(c),
-            f"{name}: final cost": _final(c.runs, c.curve.steps),
+            f"{name}: solved at minibatch": solving(c),
+            f"{name}: final cost": final_costs(c.runs, c.curve.steps),
         }
 
     return _all([[need] for need in needs], one)
@@ -174,14 +174,14 @@ def solve_sooner(first: Sequence[str], second: Sequence[str], factor: float = 1.
 
     def decide(found: Found) -> Decision:
         curves = {name: found["copy", name] for name in (*first, *second)}
-        numbers: Numbers = {f"{c.label}: solved at minibatch": _solving(c) for c in curves.values()}
+        numbers: Numbers = {f"{c.label}: solved at minibatch": solving(c) for c in curves.values()}
         verdicts = []
         for a, b in itertools.product((curves[n] for n in first), (curves[n] for n in second)):
             numbers |= _times_as_long(a, b)
-            verdicts.append(sooner(_times(a), _times(b), min(_ends(a)), min(_ends(b)), factor))
+            verdicts.append(sooner(solving_times(a), solving_times(b), min(_ends(a)), min(_ends(b)), factor))
         return both(*verdicts), numbers
 
-    return Criterion(_on("copy", (*first, *second)), decide)
+    return Criterion(on("copy", (*first, *second)), decide)
 
 
 def _later(
@@ -191,7 +191,7 @@ def _later(
 
     Seeds that have not solved it count with the length of their run: it is as many at least.
     """
-    before, after = _times(first), _times(second)
+    before, after = solving_times(first), solving_times(second)
     if not np.isfinite(before).all():
         return None, "not to be told: the first is unsolved"
     times = float(np.mean(np.minimum(after, _ends(second))) / np.mean(before))
@@ -206,19 +206,19 @@ def soon_after(first: Sequence[str], second: str, factor: float) -> Criterion:
 
     def one(c: CurveRuns, later: CurveRuns) -> Decision:
         verdict, times = _later(c, later, at_most=factor)
-        solving = {f"{each.label}: solved at minibatch": _solving(each) for each in (later, c)}
+        solving = {f"{each.label}: solved at minibatch": solving(each) for each in (later, c)}
         return verdict, solving | {f"{later.label} over {c.label}": times}
 
-    all_of_them = _all([_on("copy", (name, second)) for name in first], one)
-    return all_of_them._replace(needs=_on("copy", (*first, second)))  # the order in which a page lists them
+    all_of_them = _all([on("copy", (name, second)) for name in first], one)
+    return all_of_them._replace(needs=on("copy", (*first, second)))  # the order in which a page lists them
 
 
 def _copies_alike(found: Found) -> Decision:
     """Whether 4 and 8 copies need as long as 1 for the copy task; not to be told if the seeds of 1 differ as much."""
     curves = {copies: found["copy", f"associative-lstm-{copies}"] for copies in (1, 4, 8)}
-    times = {copies: _times(c) for copies, c in curves.items()}
+    times = {copies: solving_times(c) for copies, c in curves.items()}
     numbers: Numbers = {
-        f"{counted(copies, 'copy')}: solved at minibatch": _solving(c) for copies, c in curves.items()
+        f"{counted(copies, 'copy')}: solved at minibatch": solving(c) for copies, c in curves.items()
     }
     for copies in (4, 8):
         numbers |= _times_as_long(curves[1], curves[copies])
@@ -229,7 +229,7 @@ def _copies_alike(found: Found) -> Decision:
     return bool(all(abs(np.mean(times[copies]) / one - 1) <= 0.25 for copies in (4, 8))), numbers
 
 
-COPIES_ALIKE = Criterion(_on("copy", ASSOCIATIVE), _copies_alike)
+COPIES_ALIKE = Criterion(on("copy", ASSOCIATIVE), _copies_alike)
 
 
 def slowdown(networks: Sequence[str], *, at_least: float = 0.0, at_most: float = np.inf) -> Criterion:
@@ -238,8 +238,8 @@ def slowdown(networks: Sequence[str], *, at_least: float = 0.0, at_most: float =
     def one(fixed: CurveRuns, variable: CurveRuns) -> Decision:
         verdict, times = _later(fixed, variable, at_least, at_most)
         return verdict, {
-            f"{fixed.label}: fixed, solved at minibatch": _solving(fixed),
-            f"{fixed.label}: variable, solved at minibatch": _solving(variable),
+            f"{fixed.label}: fixed, solved at minibatch": solving(fixed),
+            f"{fixed.label}: variable, solved at minibatch": solving(variable),
             f"{fixed.label}: times as long": times,
         }
 
@@ -267,7 +267,7 @@ def steadier(task: str) -> Criterion:
             return None, numbers | {"reason": "one of them has not halved its cost"}
         return beats(ours, ntm), numbers
 
-    return Criterion(_on(task, STEADY), decide)
+    return Criterion(on(task, STEADY), decide)
 
 
 GAPS = {"xml": "associative-lstm-4", "assignment": "associative-lstm-4", "arithmetic": "associative-lstm-1"}
@@ -286,12 +286,12 @@ def gap(task: str, *lstms: str) -> Criterion:
             runs = [min(second.sweep.values(), key=lambda run: final_cost(run, until))]
         a, b = ([final_cost(run, until) for run in seeds] for seeds in (first.runs, runs))
         numbers: Numbers = {
-            c.label: f"{_final(seeds, until)} at rate {seeds[0].config.learning_rate:g}"
+            c.label: f"{final_costs(seeds, until)} at rate {seeds[0].config.learning_rate:g}"
             for c, seeds in ((first, first.runs), (second, runs))
         }
-        return beats(a, b), numbers | {f"{second.label} over the Associative LSTM": _ratio(a, b)}
+        return beats(a, b), numbers | {f"{second.label} over the Associative LSTM": cost_ratio(a, b)}
 
-    return _all([_on(task, (GAPS[task], lstm)) for lstm in lstms], one, by_sweeps=True)
+    return _all([on(task, (GAPS[task], lstm)) for lstm in lstms], one, by_sweeps=True)
 
 
 Case = tuple[str, int]
@@ -318,7 +318,7 @@ def _start_decides(found: Found) -> Decision:
         return beats(best, worst, 1.25), {
             f"{case}: best": f"{ranked[0]}, {spread(best, 'diverged')}",
             f"{case}: worst": f"{ranked[-1]}, {spread(worst, 'diverged')}",
-            f"{case}: worst over best": _ratio(best, worst),
+            f"{case}: worst over best": cost_ratio(best, worst),
         }
 
     return _each(one(*case, costs) for case, costs in _start_costs(found).items())

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from associative_lstm.lab.networks import Look
+from associative_lstm.lab.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from associative_lstm.lab.run.config import PRESETS, Config, complete
 from associative_lstm.lab.words import counted
 
@@ -40,6 +42,8 @@ class Network:
     steps: Mapping[str, int] | None = field(default=None, hash=False)
     """By task, of a network of the fast recipe, whose learning rate falls towards the end of all of its runs."""
     rates: tuple[float, ...] = RATES
+    look: Look | None = None
+    """Colour and line, where those that the registry of networks has are not to tell it from its neighbours."""
 
 
 def _networks() -> Iterable[Network]:
@@ -95,6 +99,15 @@ WITHOUT: tuple[tuple[str, str, dict[str, Any]], ...] = (
 )
 """What the fast recipe is made of, each part taken out: end of the name, in words, configuration."""
 
+FAST_LOOKS = {
+    **{f"associative-lstm-{copies}": (colour, "--") for copies, colour in ((1, SKY), (4, BLUE), (8, GREEN))},
+    "turning": (PURPLE, "--"),
+    "small": (ORANGE, "--"),
+    "lstm-128": (VERMILION, "--"),
+    "lstm-512": (BLACK, "--"),
+}
+"""The colours of the same networks elsewhere, whose lines are drawn through."""
+
 ABLATION_TASKS = ("copy", "xml", "assignment")
 
 
@@ -102,7 +115,7 @@ def _fast_networks() -> Iterable[Network]:
     fast = {"recipe": "fast", "model": "associative-lstm"}
 
     def network(name: str, label: str, values: Mapping[str, Any], **more: Any) -> Network:
-        more = {"steps": FAST_STEPS, "rates": FAST_RATES} | more
+        more = {"steps": FAST_STEPS, "rates": FAST_RATES, "look": FAST_LOOKS.get(name)} | more
         return Network(f"fast-{name}", f"{label}, fast", values, **more)
 
     for copies in (1, 4, 8):
@@ -116,8 +129,17 @@ def _fast_networks() -> Iterable[Network]:
         values = {"recipe": "fast", "model": "lstm", "hidden_size": size}
         yield network(f"lstm-{size}", f"LSTM {size}", values, large=size == 512)
     fixed: dict[str, Any] = {"rates": FAST_RATES[1:2]}
-    for suffix, text, values in WITHOUT:
-        yield network(f"at-one-rate{suffix}", f"{label}, {text}", four | values, **fixed)
+    looks = [
+        (BLUE, "-"),
+        (SKY, "-"),
+        (GREEN, "-"),
+        (ORANGE, "-"),
+        (PURPLE, "-"),
+        (VERMILION, "-"),
+        (BLACK, "-"),
+    ]
+    for (suffix, text, values), look in zip(WITHOUT, [*looks, (BLACK, ":")], strict=True):
+        yield network(f"at-one-rate{suffix}", f"4 copies, {text}", four | values, look=look, **fixed)
     long = {"steps": {"assignment": 10_000}} | fixed
     yield network("four-layers", "Associative LSTM 4 x 128, 4 copies", four | {"layers": 4}, **long)
     long = {"steps": {"arithmetic": 120_000}, "large": True} | fixed

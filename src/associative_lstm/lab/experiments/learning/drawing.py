@@ -18,13 +18,13 @@ from associative_lstm.lab.tasks import TASKS
 
 def look_of(network: Network) -> Look:
     """How a network is drawn, the same in every figure."""
-    return NETWORKS[network.values["model"]].look(network.values)
+    return network.look or NETWORKS[network.values["model"]].look(network.values)
 
 
-def draw_figure(title: str, curves: Sequence[CurveRuns]) -> Picture:
-    """Mean over seeds, averaged over 500 minibatches, with the range of the seeds; linear beside logarithmic.
+def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = False) -> Picture:
+    """The median of the seeds, averaged over 500 minibatches, and thinly every seed; linear beside logarithmic.
 
-    From chance downwards: some networks leap far above it for a moment.
+    From chance downwards: some networks leap far above it for a moment. ``logarithmic``: the minibatches too.
     """
     task = TASKS[curves[0].curve.task]
     chance, upwards = task.chance, "bits on the answer" if task.episodic else task.unit
@@ -34,17 +34,25 @@ def draw_figure(title: str, curves: Sequence[CurveRuns]) -> Picture:
         for axes in (left, right):
             for c in curves:
                 _draw_curve(axes, c)
-            axes.set(xlabel="minibatches", ylabel=upwards, xlim=(0, None))
-            axes.xaxis.set_major_locator(MaxNLocator(5))
+            axes.axhline(chance, color="0.6", linewidth=1, linestyle=":")
+            axes.set(xlabel="minibatches", ylabel=upwards)
+            if logarithmic:
+                axes.set_xscale("log")
+            else:
+                axes.set_xlim(0, None)
+                axes.xaxis.set_major_locator(MaxNLocator(5))
             axes.xaxis.set_major_formatter("{x:,.0f}")
+        left.text(0.99, chance, "remembering nothing", color="0.45", fontsize=9, ha="right", va="bottom",
+                  transform=left.get_yaxis_transform())  # fmt: skip
         left.set_ylim(0, 1.2 * chance)
         right.set_yscale("log")
+        right.yaxis.set_major_formatter("{x:g}")
         lowest, _ = right.get_ylim()
         right.set_ylim(max(lowest, 1e-4 * chance), 1.2 * chance)
         _legend(picture, left, loc="outside lower left", ncols=2)
         picture.suptitle(title, x=0.01, ha="left", fontsize=14)
         seeds = max((len(c.runs) for c in curves), default=0)
-        shown = f"mean and range of up to {seeds} seeds" if seeds > 1 else "one seed"
+        shown = f"median of up to {seeds} seeds, and each" if seeds > 1 else "one seed"
         left.set_title(shown, loc="left", fontsize=11, color="0.35")
         right.set_title(
             "the same, logarithmic; every network at its best rate", loc="left", fontsize=11, color="0.35"
@@ -76,9 +84,11 @@ def _draw_curve(axes: Axes, c: CurveRuns) -> None:
     lost = sum(run.diverged is not None for run in c.runs)
     diverged = f", {lost} of {len(c.runs)} seeds diverged" if lost else ""
     label = f"{c.label}{rate}{diverged}"
-    axes.plot(step, values.mean(0), line, color=colour, label=label)
+    median = np.median(values, axis=0)
+    axes.plot(step, median, linestyle=line, color=colour, label=label)
+    axes.plot(step[-1:], median[-1:], "o", color=colour, markersize=4)  # where it ends
     if len(runs) > 1:
-        axes.fill_between(step, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
+        axes.plot(step, values.T, color=colour, alpha=0.35, linewidth=0.6)
 
 
 def draw_sweep(title: str, curves: Sequence[CurveRuns]) -> Picture:
@@ -93,7 +103,7 @@ def draw_sweep(title: str, curves: Sequence[CurveRuns]) -> Picture:
             shown = [(rate, cost) for rate, cost in zip(rates, costs, strict=True) if np.isfinite(cost)]
             if shown:
                 x, y = zip(*shown, strict=True)
-                axes.plot(x, y, line, marker="o", color=colour, label=c.label)
+                axes.plot(x, y, linestyle=line, marker="o", color=colour, label=c.label)
             ends = [final_cost(run, c.curve.steps) for run in c.runs]
             if c.rate is not None:
                 axes.plot([c.rate] * len(ends), ends, "x", color=colour, markersize=7)

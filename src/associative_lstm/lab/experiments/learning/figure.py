@@ -70,13 +70,15 @@ class LearningClaim(OpenClaim):
 class Panel(NamedTuple):
     """One picture: the beginning of its file's name, its title, and its curves in the order of the legend.
 
-    ``labels`` are shorter names for them on a page, where the networks' own say the same again and again.
+    ``labels`` are shorter names for them on a page, where the networks' own say the same again and again. Where some
+    curves are much longer than others, the minibatches are drawn ``logarithmic``.
     """
 
     stem: str
     title: str
     curves: Sequence[Curve]
     labels: Sequence[str] = ()
+    logarithmic: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,9 +107,9 @@ class LearningFigure(Experiment):
         out.mkdir(parents=True, exist_ok=True)
         written: list[Path] = []
         rows: list[dict[str, object]] = []
-        for stem, title, planned, _ in self.panels:
+        for stem, title, planned, _, logarithmic in self.panels:
             curves = [logs.curve(c) for c in planned]
-            written.append(save_figure(draw_figure(title, curves), out / f"{stem}.png"))
+            written.append(save_figure(draw_figure(title, curves, logarithmic), out / f"{stem}.png"))
             written.append(save_figure(draw_sweep(title, curves), out / f"{stem}-sweep.png"))
             rows += _rows(curves)
         written.append(save_table(out / f"{self.name}.csv", rows or [{"runs": "none yet"}]))

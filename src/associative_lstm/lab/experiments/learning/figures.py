@@ -1,4 +1,4 @@
-"""Figures 3 to 13, and two of ours: their networks, and what each of them is to show.
+"""Figures 3 to 13, and three of ours: their networks, and what each of them is to show.
 
 The criteria were written down before the runs were looked at; ``report/method.md`` says what was changed since.
 Every network is judged at its own best learning rate.
@@ -17,6 +17,7 @@ from associative_lstm.lab.experiments.learning.curves import (
     curve,
     start_curves,
 )
+from associative_lstm.lab.experiments.learning.fast import FAST
 from associative_lstm.lab.experiments.learning.figure import LearningClaim, LearningFigure, Panel
 from associative_lstm.lab.experiments.learning.measures import whole_cost
 from associative_lstm.lab.experiments.learning.wikipedia import FIG10
@@ -300,4 +301,5 @@ FIGURES: tuple[LearningFigure, ...] = (
             ),
         ),
     ),
+    FAST,
 )
