@@ -142,7 +142,7 @@ def _fast_networks() -> Iterable[Network]:
         yield network(f"at-one-rate{suffix}", f"4 copies, {text}", four | values, look=look, **fixed)
     long = {"steps": {"assignment": 10_000}} | fixed
     yield network("four-layers", "Associative LSTM 4 x 128, 4 copies", four | {"layers": 4}, **long)
-    long = {"steps": {"arithmetic": 120_000}, "large": True} | fixed
+    long = {"steps": {"arithmetic": 150_000}, "large": True} | fixed
     yield network("3-heads-4", "Associative LSTM 128, 3 heads, 4 copies", four | {"heads": 3}, **long)
 
 
