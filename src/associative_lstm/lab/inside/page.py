@@ -84,7 +84,7 @@ def fitting(task: Task, text: str) -> str:
     return text[:LONGEST]
 
 
-def samples(task: Task, seed: int, length: int) -> list[str]:
+def samples(task: Task, seed: int, length: int = 120) -> list[str]:
     """Fresh texts of a task that makes its own: the first to be shown, the others to be chosen."""
     if "data" in task.settings:
         raise ValueError(f"task {task.name!r} makes no texts of its own: say with --text what shall be read")
