@@ -1,0 +1,294 @@
+"""What the answers of one trained network are made of, as numbers that can be written down."""
+
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from associative_lstm import inside
+from associative_lstm.lab.experiments.recall.meant import ALIKE, MEANT, Answer
+from associative_lstm.lab.run.evaluation import Trained
+from associative_lstm.lab.tasks.base import Task
+from associative_lstm.lab.tasks.online import OnlineTask
+
+LENGTH = 400
+"""Symbols read at a time, of a task without end."""
+
+Numbers = Mapping[str, Any]
+"""What was measured of a run: JSON."""
+
+
+class Found(NamedTuple):
+    """What one answer was made of; bits are those of the logit that was largest, less the mean of all."""
+
+    group: str
+    right: bool
+    recalled: bool  # the largest part is that of a write that was meant
+    found: bool | None  # of all candidates, the write that was meant speaks most for the symbol that it holds
+    mistaken: bool  # the largest part is that of another candidate, and its symbol was answered
+    bits: float  # of the writes that were meant
+    next: float  # of the largest other
+    votes: dict[str, float]  # by kind: the bits that a write gives to the symbol that it holds
+    shares: dict[str, list[float]]  # by kind and reading head: the part of all absolute bits
+    items: float | None  # the power of all other writes that is left, by that of the write meant
+    error: float | None  # the power of all else in the read, by that of what was meant
+
+
+def measure(trained: Trained, answers: int, seed: int) -> dict[str, Any]:
+    """The numbers of a run, from so many answers to fresh data."""
+    found = list(look_at(trained, answers, seed))
+    numbers: dict[str, Any] = {"groups": _groups(found)}
+    right = [one for one in found if one.right]
+    if votes := _means(one.votes for one in right):
+        numbers["votes"] = votes
+    if shares := _means(_flat(one.shares) for one in right):
+        numbers["shares"] = {
+            kind: [shares[kind, head] for head in range(trained.config.heads or 1)]
+            for kind in dict.fromkeys(kind for kind, _ in shares)
+        }
+    if law := _law([(one.items, one.error) for one in found if one.items and one.error]):
+        numbers["noise"] = law | {"copies": int(trained.config.copies or 1)}
+    if trained.task.name == "xml":
+        numbers["wrong letters"] = given_wrong_letters(trained, answers, seed)
+    return numbers
+
+
+def look_at(trained: Trained, answers: int, seed: int) -> Iterator[Found]:
+    """What so many answers to fresh data were made of."""
+    model, task, ahead = trained.model.double(), trained.task, 0 if trained.task.episodic else 1
+    layer: Any = model.layers[-1]
+    left = answers
+    for text in texts(task, seed):
+        asked = list(MEANT[task.name](text))[:left]
+        if not asked:
+            continue
+        left -= len(asked)
+        x = torch.tensor([(task.vocabulary or "").index(c) for c in text])
+        reads = [answer.place - ahead for answer in asked]
+        below = _below(model, x)
+        seen = inside.look(layer, below)[-1]
+        with torch.no_grad():
+            said = model.readout(seen.h.flatten(1))[reads].argmax(-1)
+        parts = inside.attribute(model, x, said, reads=reads, against="mean").writes.sum(
+            -1
+        )  # (reads, heads, T)
+        copied = task.name != "arithmetic"  # a sum is none of the symbols that it is made from
+        own = _own(model, x, reads, asked) if copied else None
+        items, error = _noise(layer, below, seen, reads, asked) if copied else (None, None)
+        for i, answer in enumerate(asked):
+            right = int(x[answer.meant[0] if task.episodic else answer.place])
+            yield _found(
+                answer,
+                int(said[i]),
+                right,
+                x,
+                parts[i],
+                None if own is None else own[i],
+                None if items is None else items[i].item(),
+                None if error is None else error[i].item(),
+            )
+        if left <= 0:
+            return
+
+
+def _found(
+    answer: Answer,
+    said: int,
+    right: int,
+    x: Tensor,
+    parts: Tensor,
+    own: Tensor | None,
+    items: float | None,
+    error: float | None,
+) -> Found:
+    bits, meant = parts.sum(0), list(answer.meant)
+    largest = int(bits.argmax())
+    candidates = [k for some in answer.others.values() for k in some]
+    others = bits.clone()
+    others[meant] = -torch.inf
+    kinds = answer.kinds
+    votes: dict[str, float] = {}
+    if own is not None:
+        votes = {kind: own[list(some)].mean().item() for kind, some in kinds.items() if some}
+    size = parts.abs().sum().clamp(min=1e-12)
+    shares = {kind: (parts[:, list(some)].abs().sum(1) / size).tolist() for kind, some in kinds.items()}
+    return Found(
+        answer.group,
+        said == right,
+        largest in meant,
+        None if own is None else bool(own[meant].max() > own[candidates].max()) if candidates else True,
+        largest in candidates and int(x[largest]) == said != right,
+        bits[meant].sum().item(),
+        others.max().item(),
+        votes,
+        shares if own is None else {},
+        items,
+        error,
+    )
+
+
+def texts(task: Task, seed: int) -> Iterator[str]:
+    """Fresh texts; of variable assignment, as many queries of each way in which names can begin alike."""
+    rng = random.Random(seed)
+    lane = seed
+    while True:
+        if task.name == "assignment" and isinstance(task, OnlineTask):
+            text, k = "", 0
+            while len(text) < LENGTH:
+                text, k = text + _alike(task, rng, ALIKE[k % len(ALIKE)]), k + 1
+            yield text
+            continue
+        stream = task.stream(1, lane, split="test")
+        lane += 1
+        symbols = next(stream).inputs[:, 0]
+        while not task.episodic and len(symbols) < LENGTH:
+            symbols = torch.cat([symbols, next(stream).inputs[:, 0]])
+        yield task.decode(symbols)
+
+
+def _alike(task: OnlineTask, rng: random.Random, group: str) -> str:
+    """A sequence of the task whose query is of this group."""
+    while True:
+        sequence = task.sequence(rng)
+        if next(MEANT["assignment"](sequence)).group == group:
+            return sequence
+
+
+def given_wrong_letters(trained: Trained, letters: int, seed: int) -> dict[str, float]:
+    """How often a letter of a closing tag is right, after the right letters and after random ones in their place.
+
+    One tag at a time is given wrong letters, and its first letter is not asked for. A queue does not care for what is
+    read from it; a memory that is asked for what came after these letters would.
+    """
+    task, rng = trained.task, random.Random(seed)
+    model = trained.model.double()
+    true = false = asked = 0
+    for text in texts(task, seed):
+        for tag in re.finditer("(?<=</)[a-z]{2,}(?=>)", text):
+            if tag[0] not in re.findall("<([a-z]+)>", text[: tag.start()]):
+                continue  # it was opened before the text begins
+            wrong = "".join(
+                rng.choice([c for c in "abcdefghijklmnopqrstuvwxyz" if c != own]) for own in tag[0]
+            )
+            for given in (tag[0], wrong):
+                x = torch.tensor(task.encode(text[: tag.start()] + given[:-1]).tolist())
+                with torch.inference_mode():
+                    said = task.decode(model(x[:, None])[0][tag.start() :, 0].argmax(-1))
+                hits = sum(a == b for a, b in zip(said, tag[0][1:], strict=True))
+                true, false = (true + hits, false) if given is tag[0] else (true, false + hits)
+            asked += len(tag[0]) - 1
+            if asked >= letters:
+                return {"letters": asked, "right": _rounded(true / asked), "wrong": _rounded(false / asked)}
+    raise AssertionError("texts have no end")
+
+
+def _below(model: Any, x: Tensor) -> Tensor:
+    """What the last layer reads."""
+    h = torch.eye(int(model.input_size), dtype=torch.float64)[x]
+    for layer in list(model.layers)[:-1]:
+        h = inside.look(layer, h)[-1].h.flatten(1)
+    return h
+
+
+def _own(model: Any, x: Tensor, reads: list[int], asked: list[Answer]) -> Tensor:
+    """What every candidate gives to the symbol that it holds, ``(reads, T)``: for which symbol does it speak?"""
+    own = torch.zeros(len(reads), len(x), dtype=torch.float64)
+    wanted = [
+        (i, symbol)
+        for i, a in enumerate(asked)
+        for symbol in sorted({int(x[k]) for some in (a.meant, *a.others.values()) for k in some})
+    ]
+    symbols = torch.tensor([symbol for _, symbol in wanted])
+    parts = inside.attribute(model, x, symbols, reads=[reads[i] for i, _ in wanted], against="mean").writes
+    for (i, symbol), row in zip(wanted, parts.sum((1, 3)), strict=True):
+        own[i, x == symbol] = row[x == symbol]
+    return own
+
+
+def _noise(
+    layer: Any, below: Tensor, seen: inside.Inside, reads: list[int], asked: list[Answer]
+) -> tuple[Tensor, Tensor] | tuple[None, None]:
+    """Of every read, how many items disturb it (by the power that is left of them), and how much they do."""
+    if layer.num_heads > 1:
+        return None, None
+    meant = torch.tensor([answer.meant[0] for answer in asked])
+    split = inside.separate(layer, below, meant, reads=reads)[-1]
+    error = split.interference.square().sum((1, 2)) / split.signal.square().sum((1, 2))
+    power = {
+        name: _power(getattr(seen, name)[:, 0]) for name in ("r_i", "r_o", "u")
+    }  # of every unit, (T, N/2)
+    lost = seen.g_f.log().cumsum(0)
+    items = []
+    for t, k in zip(reads, meant.tolist(), strict=True):
+        kept = (2 * (lost[t] - lost[: t + 1])).exp() * seen.g_i[: t + 1, 0].square() * power["u"][: t + 1]
+        size = kept.sum(1) * (power["r_o"][t] * power["r_i"][: t + 1]).mean(1)
+        items.append((size.sum() - size[k]) / size[k])
+    return torch.stack(items), error
+
+
+def _power(pair: Tensor) -> Tensor:
+    real, imaginary = pair.chunk(2, -1)
+    return real.square() + imaginary.square()
+
+
+def _groups(found: Sequence[Found]) -> dict[str, Any]:
+    groups: dict[str, Sequence[Found]] = {"all": found}
+    names = {one.group for one in found}
+    if len(names) > 1:
+        ordered = sorted(names, key=lambda name: (ALIKE.index(name) if name in ALIKE else 0, len(name), name))
+        groups |= {name: [one for one in found if one.group == name] for name in ordered}
+    return {name: _group(some) for name, some in groups.items()}
+
+
+def _group(some: Sequence[Found]) -> dict[str, Any]:
+    right, wrong = [one for one in some if one.right], [one for one in some if not one.right]
+    return {
+        "answers": len(some),
+        "right": _mean(one.right for one in some),
+        "recalled": _mean(one.recalled for one in right),
+        "found": _mean(one.found for one in some if one.found is not None),
+        "wrong": len(wrong),
+        "mistaken": _mean(one.mistaken for one in wrong),
+        "bits": _mean(one.bits for one in right),
+        "next": _mean(one.next for one in right),
+    }
+
+
+def _law(pairs: Sequence[tuple[float, float]]) -> dict[str, float]:
+    """How the error grows with the items: its exponent, and the error by item."""
+    if len(pairs) < 2:
+        return {}
+    items, error = np.array(pairs).T
+    slope = np.polyfit(np.log(items), np.log(error), 1)[0] if np.ptp(np.log(items)) > 0 else np.nan
+    return {
+        "items": _rounded(np.median(items)),
+        "error": _rounded(np.median(error)),
+        "error by item": _rounded(np.median(error / items)),
+        "exponent of items": _rounded(slope),
+    }
+
+
+def _flat(shares: Mapping[str, list[float]]) -> dict[Any, float]:
+    return {(kind, head): value for kind, some in shares.items() for head, value in enumerate(some)}
+
+
+def _means(some: Iterable[Mapping[Any, float]]) -> dict[Any, float]:
+    """The mean of every key over those that have it."""
+    columns: dict[Any, list[float]] = {}
+    for one in some:
+        for key, value in one.items():
+            columns.setdefault(key, []).append(value)
+    return {key: _rounded(np.mean(column)) for key, column in columns.items()}
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    listed = [float(value) for value in values]
+    return _rounded(np.mean(listed)) if listed else None
+
+
+def _rounded(value: Any) -> float:
+    return float(f"{float(value):.4g}")
