@@ -4,7 +4,7 @@ python benchmarks/inside.py                  the section of docs/inside.md, from
 python benchmarks/inside.py --runs FOLDER    that, and from the weights of the runs in FOLDER a page for every task,
                                              docs/inside/TASK.html, and the README's picture (needs Chromium)
 
-The numbers in results/inside are written by `alstm reproduce inside --runs FOLDER`, which also makes the runs. The pages
+The numbers in results/inside are written by `alstm reproduce inside --runs FOLDER`, which also makes the runs. Pages
 are of the same networks, the first seed of each; on arithmetic of one head, as three are 4 MB of weights.
 """
 

@@ -1,6 +1,7 @@
 """The study of trained networks: which write an answer should be read from, what is counted, and how it is judged."""
 
 import json
+import re
 
 import pytest
 import torch
@@ -80,6 +81,47 @@ def test_what_an_answer_is_made_of(task):
             assert one.votes["what was meant"] == pytest.approx(one.bits) or not one.right
     again = list(measure.look_at(trained, answers=12, seed=3))
     assert torch.equal(torch.tensor([a.bits for a in found]), torch.tensor([a.bits for a in again]))
+
+
+class Closes:
+    """A model of XML that answers by rule what comes after a text that ends within a closing tag."""
+
+    def __init__(self, task, rule):
+        self.task, self.rule = task, rule
+
+    def double(self):
+        return self
+
+    def __call__(self, x):
+        text = self.task.decode(x[:, 0])
+        said = [self._next(text[: t + 1]) for t in range(len(text))]
+        symbols = torch.tensor(self.task.encode("".join(said)).tolist())
+        return torch.nn.functional.one_hot(symbols, 80).unsqueeze(1).double(), None
+
+    def _next(self, text):
+        closing = re.search("</([a-z]+)$", text)
+        if closing is None:
+            return "<"
+        opened = []
+        for tag in re.finditer("<(/?)([a-z]+)>", text):
+            opened = opened[:-1] if tag[1] else [*opened, tag[2]]
+        return self.rule(opened[-1] if opened else "", closing[1])
+
+
+def test_a_queue_is_told_from_a_chain_by_wrong_letters():
+    trained = reader(task="xml").trained
+    rules = {
+        "queue": lambda name, given: name[len(given) : len(given) + 1] or ">",
+        "chain": lambda name, given: (name + ">")[name.find(given[-1]) + 1],
+    }
+    found = {
+        kind: measure.given_wrong_letters(trained._replace(model=Closes(trained.task, rule)), 200, seed=0)
+        for kind, rule in rules.items()
+    }
+    assert found["queue"]["letters"] >= 200
+    assert (found["queue"]["right"], found["queue"]["wrong"]) == (1, 1)
+    assert found["chain"]["right"] > 0.8
+    assert found["chain"]["wrong"] < 0.2
 
 
 @pytest.mark.parametrize("copies", [1, 16])

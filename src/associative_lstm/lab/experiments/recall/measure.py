@@ -2,6 +2,7 @@
 
 import random
 import re
+import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -166,23 +167,21 @@ def given_wrong_letters(trained: Trained, letters: int, seed: int) -> dict[str, 
     """
     task, rng = trained.task, random.Random(seed)
     model = trained.model.double()
-    true = false = asked = 0
+    hits, asked = {"right": 0, "wrong": 0}, 0
     for text in texts(task, seed):
         for tag in re.finditer("(?<=</)[a-z]{2,}(?=>)", text):
-            if tag[0] not in re.findall("<([a-z]+)>", text[: tag.start()]):
+            name = tag[0]
+            if name not in re.findall("<([a-z]+)>", text[: tag.start()]):
                 continue  # it was opened before the text begins
-            wrong = "".join(
-                rng.choice([c for c in "abcdefghijklmnopqrstuvwxyz" if c != own]) for own in tag[0]
-            )
-            for given in (tag[0], wrong):
+            wrong = "".join(rng.choice(string.ascii_lowercase.replace(letter, "")) for letter in name)
+            for kind, given in (("right", name), ("wrong", wrong)):
                 x = torch.tensor(task.encode(text[: tag.start()] + given[:-1]).tolist())
                 with torch.inference_mode():
-                    said = task.decode(model(x[:, None])[0][tag.start() :, 0].argmax(-1))
-                hits = sum(a == b for a, b in zip(said, tag[0][1:], strict=True))
-                true, false = (true + hits, false) if given is tag[0] else (true, false + hits)
-            asked += len(tag[0]) - 1
+                    said = task.decode(model(x.unsqueeze(1))[0][tag.start() :, 0].argmax(-1))
+                hits[kind] += sum(a == b for a, b in zip(said, name[1:], strict=True))
+            asked += len(name) - 1
             if asked >= letters:
-                return {"letters": asked, "right": _rounded(true / asked), "wrong": _rounded(false / asked)}
+                return {"letters": asked} | {kind: _rounded(count / asked) for kind, count in hits.items()}
     raise AssertionError("texts have no end")
 
 
