@@ -102,6 +102,7 @@ WITHOUT: tuple[tuple[str, str, dict[str, Any]], ...] = (
 FAST_LOOKS = {
     **{f"associative-lstm-{copies}": (colour, "--") for copies, colour in ((1, SKY), (4, BLUE), (8, GREEN))},
     "turning": (PURPLE, "--"),
+    "shift": (PURPLE, ":"),
     "small": (ORANGE, "--"),
     "lstm-128": (VERMILION, "--"),
     "lstm-512": (BLACK, "--"),
@@ -123,6 +124,7 @@ def _fast_networks() -> Iterable[Network]:
         yield network(f"associative-lstm-{copies}", label, fast | {"copies": copies})
     four, label = fast | {"copies": 4}, "Associative LSTM 128, 4 copies"
     yield network("turning", f"{label}, half of it turning", four | {"rotation": 0.5})
+    yield network("shift", f"{label}, shifts", four | {"permutation": "shift"})
     small = {"key_init": "conjugate", "update_init": 0.3}
     yield network("small", f"{label}, conjugate keys, updates of 0.3", four | small)
     for size in (128, 512):
