@@ -104,6 +104,8 @@ FAST_LOOKS = {
     "turning": (PURPLE, "--"),
     "shift": (PURPLE, ":"),
     "small": (ORANGE, "--"),
+    "four-layers": (ORANGE, "--"),
+    "3-heads-4": (ORANGE, "--"),
     "lstm-128": (VERMILION, "--"),
     "lstm-512": (BLACK, "--"),
 }
@@ -142,7 +144,7 @@ def _fast_networks() -> Iterable[Network]:
     ]
     for (suffix, text, values), look in zip(WITHOUT, [*looks, (BLACK, ":")], strict=True):
         yield network(f"at-one-rate{suffix}", f"4 copies, {text}", four | values, look=look, **fixed)
-    long = {"steps": {"assignment": 10_000}} | fixed
+    long = {"steps": {"assignment": 10_000}, "large": True} | fixed
     yield network("four-layers", "Associative LSTM 4 x 128, 4 copies", four | {"layers": 4}, **long)
     long = {"steps": {"arithmetic": 150_000}, "large": True} | fixed
     yield network("3-heads-4", "Associative LSTM 128, 3 heads, 4 copies", four | {"heads": 3}, **long)
@@ -202,9 +204,10 @@ def curve(task: str, network: str) -> Curve:
     """
     chosen = NETWORKS[network]
     if chosen.steps is not None:
-        steps, many = chosen.steps[task], FAST_SEEDS[:2] if chosen.large else FAST_SEEDS
-        sweep_seed = FAST_SWEEP_SEED if len(chosen.rates) > 1 else None
-        return Curve(task, chosen, steps, steps, many, chosen.rates, sweep_seed=sweep_seed)
+        steps, swept = chosen.steps[task], len(chosen.rates) > 1
+        seeds = FAST_SEEDS[: 2 if chosen.large else 5 if swept else 3]
+        sweep_seed = FAST_SWEEP_SEED if swept else None
+        return Curve(task, chosen, steps, steps, seeds, chosen.rates, sweep_seed=sweep_seed)
     if task.startswith("copy"):
         steps, sweep_steps = 40_000 if network in ON_COPY else 20_000, 10_000
     elif chosen.values.get("batch_size") == 1:
@@ -251,7 +254,7 @@ def smoke(curve: Curve) -> Curve:
     """The same curve with a tiny network and a few minibatches: shows that everything works, and nothing else."""
     tiny = dict(curve.network.values) | {"hidden_size": 8, "log_every": 1, "checkpoint_every": 1}
     network = dataclasses.replace(curve.network, values=tiny)
-    sweep_steps = 2 if curve.sweep_steps < curve.steps else 5
+    sweep_steps = 2 if curve.network.steps is None else 5
     rates = curve.rates[1:3] if len(curve.rates) > 3 else curve.rates[:2]
     return dataclasses.replace(
         curve, network=network, steps=5, sweep_steps=sweep_steps, seeds=(0,), rates=rates, sweep_seed=None
