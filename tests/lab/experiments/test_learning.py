@@ -82,7 +82,7 @@ def test_small_networks_have_three_seeds_and_all_the_same_rates():
     planned = [c for c in planned if c not in fast]
     for c in fast:
         assert len(c.seeds) == (2 if c.network.large else 5 if len(c.rates) > 1 else 3)
-        assert set(c.seeds).isdisjoint(range(4)) and (c.network.large or min(c.seeds) > 14)  # which chose it
+        assert min(c.seeds) > (3 if c.network.large else 14)  # others chose the recipe
         assert c.rates == (5e-3,) or (c.rates == FAST_RATES and c.sweep_seed not in c.seeds)
         assert c.sweep_steps == c.steps  # the rate falls towards the end
     for c in planned:
