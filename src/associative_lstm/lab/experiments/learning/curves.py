@@ -85,8 +85,8 @@ FAST_STEPS = {"copy": 3000, "copy-variable": 3000, "xml": 5000, "assignment": 54
 """A quarter and less of what is compared with, or a little more where that is to be solved in a tenth."""
 
 FAST_SEEDS, FAST_SWEEP_SEED, LARGE_SEEDS = (20, 21, 22, 23, 24), 19, (10, 11)
-"""None of them was looked at when the start and the recipe were chosen, by runs with seeds 0 to 3 and, on copy and XML,
-9 to 14 (from keys with three times Glorot's weights). Learning rates are chosen by the seed of the sweep."""
+"""None of them was looked at when the start and the recipe were chosen, by runs with seeds 0 to 3 (and 9 to 14,
+on copy and XML, with keys of three times Glorot's weights). Learning rates are chosen by the seed of the sweep."""
 
 WITHOUT: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("", "all of it", {}),
