@@ -1,8 +1,9 @@
 """What docs/inside.md and the README show of the inside of trained networks, made again.
 
-python benchmarks/inside.py                  the section of docs/inside.md, from results/inside
-python benchmarks/inside.py --runs FOLDER    that, and from the weights of the runs in FOLDER a page for every task,
-                                             docs/inside/TASK.html, and the README's picture (needs Chromium)
+python benchmarks/inside.py --runs FOLDER    from the weights of the runs in FOLDER a page for every task,
+                                             docs/inside/TASK.html, and then all that is made without:
+python benchmarks/inside.py                  the pages with today's scripts, the README's picture (needs Chromium),
+                                             and the section of docs/inside.md, from results/inside
 
 The numbers in results/inside are written by `alstm reproduce inside --runs FOLDER`, which also makes the runs. Pages
 are of the same networks, the first seed of each; on arithmetic of one head, as three are 4 MB of weights.
@@ -19,7 +20,8 @@ from associative_lstm.lab.experiments.learning.curves import curve
 from associative_lstm.lab.experiments.learning.runs import read_curve
 from associative_lstm.lab.experiments.recall.study import ASSIGNMENT, COPY, ONE_HEAD, XML
 from associative_lstm.lab.files import write_atomically
-from associative_lstm.lab.inside.page import load, samples, write_page
+from associative_lstm.lab.inside.page import data_of, html_of, load, samples, write_page
+from associative_lstm.lab.tasks import make_task
 
 ROOT = Path(__file__).parents[1]
 STUDY, PAGE, PAGES = ROOT / "results" / "inside", ROOT / "docs" / "inside.md", ROOT / "docs" / "inside"
@@ -47,6 +49,13 @@ def make_pages(runs: Path) -> None:
         text, *examples = samples(reader.trained.task, seed=0)
         write_page([reader], text, examples, PAGES / f"{task}.html")
         print(f"written: {PAGES / task}.html")
+
+
+def renew_pages() -> None:
+    """The same networks and texts with the scripts of today."""
+    for path in PAGES.glob("*.html"):
+        data = data_of(path.read_text(encoding="utf-8"))
+        write_atomically(path, html_of(make_task(data["task"]), data).encode())
 
 
 def take_picture(page: Path) -> None:
@@ -79,7 +88,8 @@ def main() -> None:
     runs = parser.parse_args().runs
     if runs is not None:
         make_pages(runs)
-        take_picture(PAGES / "assignment.html")
+    renew_pages()
+    take_picture(PAGES / "assignment.html")
     write_atomically(PAGE, with_study(PAGE.read_text(encoding="utf-8")).encode())
     print(f"written: {PAGE}")
 
