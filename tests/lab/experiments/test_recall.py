@@ -11,6 +11,7 @@ from associative_lstm.functional import conjugate, random_key
 from associative_lstm.lab import cli
 from associative_lstm.lab.experiments.recall import measure, study
 from associative_lstm.lab.experiments.recall.meant import ALIKE, MEANT, Answer
+from associative_lstm.lab.run.model import SequenceModel
 from made_networks import reader
 
 
@@ -142,9 +143,11 @@ def test_the_law_of_the_memory_is_found_where_it_is_put(copies):
             layer.weight_ih_l0[layer.rows.output_key] = conjugate(keys[k]).unsqueeze(1).expand(-1, steps)
         x = torch.eye(steps, dtype=torch.float64)
         [seen] = inside.look(layer, x)
-        items, error = measure._noise(layer, x, seen, [steps - 1], [Answer(steps, (k,), {}, "")])
-        assert items.item() == pytest.approx(steps - 1)
-        errors.append(error.item())
+        model = SequenceModel([layer], steps).double()
+        [[items, error, answer]] = measure._noise(model, x, seen, [steps - 1], [Answer(steps, (k,), {}, "")])
+        assert items == pytest.approx(steps - 1)
+        assert answer > 0
+        errors.append(error)
     assert sum(errors) / len(errors) == pytest.approx((steps - 1) / copies, rel=0.15)
 
 
@@ -158,6 +161,7 @@ def rows(task, network, copies=4, **changed):
     ]
     votes = {kinds[0]: 10.0} | {f"{kind}, the same letter": 0.5 for kind in kinds[1:]}
     noise = {"items": 10.0, "error": 10.0 / copies, "error by item": 1 / copies, "exponent of items": 1.1}
+    noise |= {"error of the answer": 0.1}
     row = {
         "task": task,
         "network": network,
@@ -212,7 +216,7 @@ def test_the_page_has_every_claim(tmp_path):
     page = (tmp_path / "README.md").read_text()
     assert all(claim.sentence in page for claim in outcome.claims)
     assert "| what was meant | 10.0 |" in page
-    assert "| xml | 8 | 1 | 10 | 1.25 | 0.125 | 1.1 |" in page
+    assert "| xml | 8 | 1 | 10 | 1.25 | 0.125 | 1.1 | 0.1 |" in page
     assert study.page_of(study.read(tmp_path), outcome.claims) == page
 
 

@@ -37,6 +37,7 @@ class Found(NamedTuple):
     shares: dict[str, list[float]]  # by kind and reading head: the part of all absolute bits
     items: float | None  # the power of all other writes that is left, by that of the write meant
     error: float | None  # the power of all else in the read, by that of what was meant
+    answer_error: float | None  # the same of the logits
 
 
 def measure(trained: Trained, answers: int, seed: int) -> dict[str, Any]:
@@ -51,7 +52,7 @@ def measure(trained: Trained, answers: int, seed: int) -> dict[str, Any]:
             kind: [shares[kind, head] for head in range(trained.config.heads or 1)]
             for kind in dict.fromkeys(kind for kind, _ in shares)
         }
-    if law := _law([(one.items, one.error) for one in found if one.items and one.error]):
+    if law := _law([one for one in found if one.items is not None]):
         numbers["noise"] = law | {"copies": int(trained.config.copies or 1)}
     if trained.task.name == "xml":
         numbers["wrong letters"] = given_wrong_letters(trained, answers, seed)
@@ -79,7 +80,7 @@ def look_at(trained: Trained, answers: int, seed: int) -> Iterator[Found]:
         )  # (reads, heads, T)
         copied = task.name != "arithmetic"  # a sum is none of the symbols that it is made from
         own = _own(model, x, reads, asked) if copied else None
-        items, error = _noise(layer, below, seen, reads, asked) if copied else (None, None)
+        noise = _noise(model, below, seen, reads, asked) if copied and layer.num_heads == 1 else None
         for i, answer in enumerate(asked):
             right = int(x[answer.meant[0] if task.episodic else answer.place])
             yield _found(
@@ -89,8 +90,7 @@ def look_at(trained: Trained, answers: int, seed: int) -> Iterator[Found]:
                 x,
                 parts[i],
                 None if own is None else own[i],
-                None if items is None else items[i].item(),
-                None if error is None else error[i].item(),
+                None if noise is None else noise[i].tolist(),
             )
         if left <= 0:
             return
@@ -103,8 +103,7 @@ def _found(
     x: Tensor,
     parts: Tensor,
     own: Tensor | None,
-    items: float | None,
-    error: float | None,
+    noise: list[float] | None,
 ) -> Found:
     bits, meant = parts.sum(0), list(answer.meant)
     largest = int(bits.argmax())
@@ -127,8 +126,7 @@ def _found(
         others.max().item(),
         votes,
         shares if own is None else {},
-        items,
-        error,
+        *(noise or (None, None, None)),
     )
 
 
@@ -208,25 +206,27 @@ def _own(model: Any, x: Tensor, reads: list[int], asked: list[Answer]) -> Tensor
     return own
 
 
-def _noise(
-    layer: Any, below: Tensor, seen: inside.Inside, reads: list[int], asked: list[Answer]
-) -> tuple[Tensor, Tensor] | tuple[None, None]:
-    """Of every read, how many items disturb it (by the power that is left of them), and how much they do."""
-    if layer.num_heads > 1:
-        return None, None
+def _noise(model: Any, below: Tensor, seen: inside.Inside, reads: list[int], asked: list[Answer]) -> Tensor:
+    """How many items disturb a read (by the power that is left of them), and how much, in it and in the logits.
+
+    ``(reads, 3)``, for a layer of one head.
+    """
     meant = torch.tensor([answer.meant[0] for answer in asked])
-    split = inside.separate(layer, below, meant, reads=reads)[-1]
-    error = split.interference.square().sum((1, 2)) / split.signal.square().sum((1, 2))
-    power = {
-        name: _power(getattr(seen, name)[:, 0]) for name in ("r_i", "r_o", "u")
-    }  # of every unit, (T, N/2)
+    split = inside.separate(model.layers[-1], below, meant, reads=reads)[-1]
+    r_i, r_o, u, q, h = (_power(tensor[:, 0]) for tensor in (seen.r_i, seen.r_o, seen.u, seen.q, seen.h))
     lost = seen.g_f.log().cumsum(0)
     items = []
     for t, k in zip(reads, meant.tolist(), strict=True):
-        kept = (2 * (lost[t] - lost[: t + 1])).exp() * seen.g_i[: t + 1, 0].square() * power["u"][: t + 1]
-        size = kept.sum(1) * (power["r_o"][t] * power["r_i"][: t + 1]).mean(1)
+        kept = (2 * (lost[t] - lost[: t + 1])).exp() * seen.g_i[: t + 1, 0].square() * u[: t + 1]
+        size = kept.sum(1) * (r_o[t] * r_i[: t + 1]).mean(1)
         items.append((size.sum() - size[k]) / size[k])
-    return torch.stack(items), error
+    shut = (h / q.clamp(min=1e-30)).sqrt()[reads].repeat(1, 2)  # by the bound and the output gate
+    weight = model.readout.weight.detach().double()
+    rows = weight - weight.mean(0)
+    parts = [part[:, 0] for part in split]
+    powers = [[part.square().sum(1), ((shut * part) @ rows.T).square().sum(1)] for part in parts]
+    errors = [after / before for before, after in zip(*powers, strict=True)]
+    return torch.stack([torch.stack(items), *errors], 1)
 
 
 def _power(pair: Tensor) -> Tensor:
@@ -257,17 +257,17 @@ def _group(some: Sequence[Found]) -> dict[str, Any]:
     }
 
 
-def _law(pairs: Sequence[tuple[float, float]]) -> dict[str, float]:
+def _law(found: Sequence[Found]) -> dict[str, float]:
     """How the error grows with the items: its exponent, and the error by item."""
-    if len(pairs) < 2:
+    if len(found) < 2:
         return {}
-    items, error = np.array(pairs).T
-    slope = np.polyfit(np.log(items), np.log(error), 1)[0] if np.ptp(np.log(items)) > 0 else np.nan
+    items, error, answer = (np.array([getattr(one, k) for one in found]) for k in Found._fields[-3:])
     return {
         "items": _rounded(np.median(items)),
         "error": _rounded(np.median(error)),
         "error by item": _rounded(np.median(error / items)),
-        "exponent of items": _rounded(slope),
+        "exponent of items": _rounded(np.polyfit(np.log(items), np.log(error), 1)[0]),
+        "error of the answer": _rounded(np.median(answer)),
     }
 
 

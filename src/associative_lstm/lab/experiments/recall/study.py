@@ -331,12 +331,21 @@ def _kinds(which: tuple[str, str], runs: Sequence[Mapping[str, Any]]) -> Iterato
 
 
 def _noise_table(measured: Measured) -> Iterator[str]:
-    header = ["task", "copies", "seeds", "items", "interference / signal", "by item", "exponent of items"]
+    header = [
+        "task",
+        "copies",
+        "seeds",
+        "items",
+        "interference / signal",
+        "by item",
+        "exponent of items",
+        "in the logits",
+    ]
     rows = []
     for which in LAW:
         noise = [row["noise"] for row in measured.get(which, ()) if "noise" in row]
         if noise:
-            keys = ("items", "error", "error by item", "exponent of items")
+            keys = ("items", "error", "error by item", "exponent of items", "error of the answer")
             cells = [_spread([one[key] for one in noise], ".3g") for key in keys]
             rows.append([which[0], noise[0]["copies"], len(noise), *cells])
     if rows:
