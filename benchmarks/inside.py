@@ -75,7 +75,11 @@ def take_picture(page: Path) -> None:
         browser.close()
     content = io.BytesIO()
     with Image.open(io.BytesIO(shot)) as image:
-        image.convert("RGB").quantize(96, dither=Image.Dither.NONE).save(content, format="png", optimize=True)
+        few = image.convert("RGB").quantize(
+            256, Image.Quantize.MAXCOVERAGE, kmeans=2, dither=Image.Dither.NONE
+        )
+        few.save(content, format="png", optimize=True)
+    PICTURE.parent.mkdir(exist_ok=True)
     write_atomically(PICTURE, content.getvalue())
     print(f"written: {PICTURE}")
 
