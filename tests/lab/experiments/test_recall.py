@@ -205,10 +205,10 @@ def test_every_claim_can_hold_fail_and_be_undecided(tmp_path):
         noise = bad["noise"] | {"copies": broken[which][0]["noise"]["copies"]}
         broken[which] = [*broken[which], broken[which][0] | bad | {"noise": noise}]
     assert set(verdicts(broken).values()) - {"undecided"} == {"fails"}
-    assert [key for key, verdict in verdicts(broken).items() if verdict == "undecided"] == ["10c"]
+    assert [key for key, verdict in verdicts(broken).items() if verdict == "undecided"] == ["11c"]
     for which in broken:
         broken[which] = broken[which][1:]
-    assert verdicts(broken)["10c"] == "fails"
+    assert verdicts(broken)["11c"] == "fails"
 
 
 def test_the_page_has_every_claim(tmp_path):

@@ -110,8 +110,7 @@ def judge_all(measured: Measured) -> list[Claim]:
             holds, numbers = None, {"not_yet_run": ", ".join(missing)}
         else:
             holds, numbers = decide([measured[need] for need in needs])
-        runs = tuple(row["run"] for need in needs for row in measured.get(need, ()))
-        claims.append(replace(judge(sentence, criterion, holds, **numbers), key=key, runs=runs))
+        claims.append(replace(judge(sentence, criterion, holds, **numbers), key=key))
     return claims
 
 
@@ -188,54 +187,54 @@ def _law(runs: Sequence[Sequence[Mapping[str, Any]]]) -> Judged:
 _MOST = "in every seed, of 9 of 10 right answers and more the largest part is that of this write"
 
 CLAIMS: Mapping[str, tuple[str, str, list[tuple[str, str]], Callable[..., Judged]]] = {
-    "10a": ("On copy a character is recalled from its own write (ours).", _MOST, [COPY], _recalled),
-    "10b": (
+    "11a": ("On copy a character is recalled from its own write (ours).", _MOST, [COPY], _recalled),
+    "11b": (
         "On XML a letter of a closing tag is recalled from the write of the same letter of the tag that it closes.",
         _MOST,
         [XML],
         _recalled,
     ),
-    "10c": (
+    "11c": (
         "On XML tag names are held in queues: the next letter is found by its place, not by the letters before it.",
         "with the letters of a closing tag so far replaced by random ones, the next is right at least 0.9 times as"
         " often in the mean of the seeds; below 0.5 the claim fails, between them it is undecided",
         [XML],
         _in_place,
     ),
-    "10d": (
+    "11d": (
         "On XML there is a queue for every nesting level.",
         "in every seed, at right letters, the same letter of the tags open around gives less than a tenth of the "
         "bits, each to the symbol that it holds, that the write meant gives to its own",
         [XML],
         _per_depth,
     ),
-    "10e": (
+    "11e": (
         "On variable assignment the query finds the write of the variable's value (ours).",
         _MOST,
         [ASSIGNMENT],
         _recalled,
     ),
-    "10f": (
+    "11f": (
         "Variables that begin alike are not mistaken for each other (ours).",
         "where another variable begins with the same two letters, answers are right at least 0.9 times as often as"
         " where none begins alike, in the mean of the seeds",
         [ASSIGNMENT],
         _not_mistaken,
     ),
-    "10g": (
+    "11g": (
         "On arithmetic a result's digit is recalled from the digits of both numbers in its place (ours).",
         _MOST.replace("this write", "one of the two"),
         [ARITHMETIC],
         _recalled,
     ),
-    "10h": (
+    "11h": (
         "On arithmetic three heads divide the work (ours).",
         "in every seed, of the bits (without sign) of each kind of write that has a twentieth and more of all, one"
         " head has at least half in the mean, and it is not the same head for all kinds",
         [ARITHMETIC],
         _divided,
     ),
-    "10i": (
+    "11i": (
         "In trained networks too, the error of a read is proportional to items / copies.",
         "1, 4 and 8 copies, on XML and on variable assignment: the exponent of the interference (by the signal's "
         "power) over the items (other writes, by the power left of them) within a run, in the mean, and of the "
@@ -266,12 +265,12 @@ def page_of(measured: Measured, claims: Sequence[Claim]) -> str:
         "",
     ]
     for title, curves, keys in sections:
-        lines += [f"### {title}", "", *_verdicts(by_key[f"10{key}"] for key in keys)]
+        lines += [f"### {title}", "", *_verdicts(by_key[f"11{key}"] for key in keys)]
         there = {which: measured[which] for which in curves if measured.get(which)}
         lines += [_answers_table(there), ""] if there else []
         for which, runs in there.items():
             lines += _kinds(which, runs)
-    lines += ["### Signal and noise", "", *_verdicts([by_key["10i"]]), *_noise_table(measured)]
+    lines += ["### Signal and noise", "", *_verdicts([by_key["11i"]]), *_noise_table(measured)]
     return "\n".join(lines).rstrip() + "\n"
 
 
