@@ -75,11 +75,8 @@ def look_at(trained: Trained, answers: int, seed: int) -> Iterator[Found]:
         seen = inside.look(layer, below)[-1]
         with torch.no_grad():
             said = model.readout(seen.h.flatten(1))[reads].argmax(-1)
-        parts = inside.attribute(model, x, said, reads=reads, against="mean").writes.sum(
-            -1
-        )  # (reads, heads, T)
         copied = task.name != "arithmetic"  # a sum is none of the symbols that it is made from
-        own = _own(model, x, reads, asked) if copied else None
+        parts, own = _parts(model, x, reads, said, asked if copied else [])
         noise = _noise(model, below, seen, reads, asked) if copied and layer.num_heads == 1 else None
         for i, answer in enumerate(asked):
             right = int(x[answer.meant[0] if task.episodic else answer.place])
@@ -89,7 +86,7 @@ def look_at(trained: Trained, answers: int, seed: int) -> Iterator[Found]:
                 right,
                 x,
                 parts[i],
-                None if own is None else own[i],
+                own[i] if copied else None,
                 None if noise is None else noise[i].tolist(),
             )
         if left <= 0:
@@ -191,19 +188,25 @@ def _below(model: Any, x: Tensor) -> Tensor:
     return h
 
 
-def _own(model: Any, x: Tensor, reads: list[int], asked: list[Answer]) -> Tensor:
-    """What every candidate gives to the symbol that it holds, ``(reads, T)``: for which symbol does it speak?"""
-    own = torch.zeros(len(reads), len(x), dtype=torch.float64)
+def _parts(
+    model: Any, x: Tensor, reads: list[int], said: Tensor, asked: list[Answer]
+) -> tuple[Tensor, Tensor]:
+    """The bits of every write for the symbol said, ``(reads, heads, T)``, and for what it holds, ``(reads, T)``.
+
+    The latter of the candidates of what was ``asked``.
+    """
     wanted = [
         (i, symbol)
-        for i, a in enumerate(asked)
-        for symbol in sorted({int(x[k]) for some in (a.meant, *a.others.values()) for k in some})
+        for i, answer in enumerate(asked)
+        for symbol in sorted({int(x[k]) for some in answer.kinds.values() for k in some})
     ]
-    symbols = torch.tensor([symbol for _, symbol in wanted])
-    parts = inside.attribute(model, x, symbols, reads=[reads[i] for i, _ in wanted], against="mean").writes
-    for (i, symbol), row in zip(wanted, parts.sum((1, 3)), strict=True):
+    symbols = torch.cat([said, torch.tensor([symbol for _, symbol in wanted], dtype=said.dtype)])
+    every = [*reads, *(reads[i] for i, _ in wanted)]
+    bits = inside.attribute(model, x, symbols, reads=every, against="mean").writes.sum(-1)
+    own = torch.zeros(len(reads), len(x), dtype=torch.float64)
+    for (i, symbol), row in zip(wanted, bits[len(reads) :].sum(1), strict=True):
         own[i, x == symbol] = row[x == symbol]
-    return own
+    return bits[: len(reads)], own
 
 
 def _noise(model: Any, below: Tensor, seen: inside.Inside, reads: list[int], asked: list[Answer]) -> Tensor:

@@ -38,7 +38,7 @@ Judged = tuple[bool | None, dict[str, float | str]]
 class RecallStudy(Experiment):
     """An experiment on the weights of runs, which are made first if they are missing."""
 
-    answers: int = 300
+    answers: int = 200
 
     @property
     def needed(self) -> list[Curve]:
@@ -265,13 +265,27 @@ def page_of(measured: Measured, claims: Sequence[Claim]) -> str:
         "",
     ]
     for title, curves, keys in sections:
-        lines += [f"### {title}", "", *_verdicts(by_key[f"11{key}"] for key in keys)]
+        lines += [f"### {title}", ""]
+        lines += [_hypothesis(*(by_key[f"11{key}"] for key in keys)), ""] if title == "XML" else []
+        lines += _verdicts(by_key[f"11{key}"] for key in keys)
         there = {which: measured[which] for which in curves if measured.get(which)}
         lines += [_answers_table(there), ""] if there else []
         for which, runs in there.items():
             lines += _kinds(which, runs)
     lines += ["### Signal and noise", "", *_verdicts([by_key["11i"]]), *_noise_table(measured)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _hypothesis(looked_up: Claim, by_place: Claim, per_level: Claim) -> str:
+    return (
+        "The paper supposes that this task is solved “by using associative lookup to implement multiple queues”. "
+        f"Judged apart: that the letters of the tag itself are looked up {_so(looked_up)}, that they are found by "
+        f"their place, as in a queue, {_so(by_place)}, and that there is a queue for every level {_so(per_level)}."
+    )
+
+
+def _so(claim: Claim) -> str:
+    return "is undecided" if claim.verdict == "undecided" else claim.verdict
 
 
 def _verdicts(claims: Any) -> Iterator[str]:
