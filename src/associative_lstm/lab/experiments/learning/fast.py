@@ -249,4 +249,5 @@ FAST = LearningFigure(
     "falls.",
     [*map(_panel, FAST_STEPS), *map(_parts, ABLATION_TASKS)],
     _claims(),
+    ours=True,
 )
