@@ -110,6 +110,7 @@ def judge_all(measured: Measured) -> list[Claim]:
             holds, numbers = None, {"not_yet_run": ", ".join(missing)}
         else:
             holds, numbers = decide([measured[need] for need in needs])
+            numbers.setdefault("seeds", float(min(len(measured[need]) for need in needs)))
         claims.append(replace(judge(sentence, criterion, holds, **numbers), key=key))
     return claims
 
