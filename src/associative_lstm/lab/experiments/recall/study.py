@@ -327,7 +327,7 @@ def _kinds(which: tuple[str, str], runs: Sequence[Mapping[str, Any]]) -> Iterato
     if votes:
         yield f"At right answers of {label}, the bits that a write gives to the symbol that it holds:"
         yield ""
-        kinds = dict.fromkeys(kind for row in votes for kind in row)
+        kinds = sorted({kind for row in votes for kind in row}, key=_place)
         rows = [[kind, _spread([row[kind] for row in votes if kind in row], ".1f")] for kind in kinds]
         yield markdown_table(["write", "bits"], rows)
         yield ""
@@ -342,6 +342,11 @@ def _kinds(which: tuple[str, str], runs: Sequence[Mapping[str, Any]]) -> Iterato
         ]
         yield markdown_table(header, rows)
         yield ""
+
+
+def _place(kind: str) -> tuple[bool, str]:
+    """Where a kind of write stands in a table: what was meant comes first."""
+    return not kind.endswith(("meant", "its place")), kind
 
 
 def _noise_table(measured: Measured) -> Iterator[str]:
@@ -364,8 +369,9 @@ def _noise_table(measured: Measured) -> Iterator[str]:
             rows.append([which[0], noise[0]["copies"], len(noise), *cells])
     if rows:
         yield (
-            "Both in power, medians over the answers of a run. Items: what is left of all other writes, by what is"
-            " left of the write meant. The law of section 3 is interference / signal = items / copies:"
+            "Both in power, medians over the answers of a run. Items: what is left of all other writes, by what is left "
+            "of the write meant. The law of section 3 is interference / signal = items / copies. In the logits: the same "
+            "of what the output gate and the readout let through:"
         )
         yield ""
         yield markdown_table(header, rows)
