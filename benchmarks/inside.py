@@ -2,10 +2,11 @@
 
 python benchmarks/inside.py --runs FOLDER    from the weights of the runs in FOLDER a page for every task,
                                              docs/inside/TASK.html, and then all that is made without:
+python benchmarks/inside.py --runs FOLDER --measure    first results/inside, from the runs that are finished there
 python benchmarks/inside.py                  the pages with today's scripts, the README's picture (needs Chromium),
                                              and the section of docs/inside.md, from results/inside
 
-The numbers in results/inside are written by `alstm reproduce inside --runs FOLDER`, which also makes the runs. Pages
+Results/inside is also written by `alstm reproduce inside --runs FOLDER`, which makes the runs that are missing. Pages
 are of the same networks, the first seed of each; on arithmetic of one head, as three are 4 MB of weights.
 """
 
@@ -17,8 +18,8 @@ from pathlib import Path
 from PIL import Image
 
 from associative_lstm.lab.experiments.learning.curves import curve
-from associative_lstm.lab.experiments.learning.runs import read_curve
-from associative_lstm.lab.experiments.recall.study import ASSIGNMENT, COPY, ONE_HEAD, XML
+from associative_lstm.lab.experiments.learning.runs import Logs, read_curve
+from associative_lstm.lab.experiments.recall.study import ASSIGNMENT, COPY, INSIDE, ONE_HEAD, XML
 from associative_lstm.lab.files import write_atomically
 from associative_lstm.lab.inside.page import data_of, html_of, load, samples, write_page
 from associative_lstm.lab.tasks import make_task
@@ -89,8 +90,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--runs", type=Path, help="the folder of all runs, with their weights")
-    runs = parser.parse_args().runs
+    parser.add_argument("--measure", action="store_true", help="look into the networks again")
+    arguments = parser.parse_args()
+    runs = arguments.runs
     if runs is not None:
+        if arguments.measure:
+            INSIDE.draw(STUDY, Logs(runs), first_seed=0, smoke=False)
         make_pages(runs)
     renew_pages()
     take_picture(PAGES / "assignment.html")

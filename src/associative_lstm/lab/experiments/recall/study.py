@@ -369,9 +369,9 @@ def _noise_table(measured: Measured) -> Iterator[str]:
             rows.append([which[0], noise[0]["copies"], len(noise), *cells])
     if rows:
         yield (
-            "Both in power, medians over the answers of a run. Items: what is left of all other writes, by what is left "
-            "of the write meant. The law of section 3 is interference / signal = items / copies. In the logits: the same "
-            "of what the output gate and the readout let through:"
+            "Both in power, medians over the answers of a run. Items: what is left of all other writes, by what is "
+            "left of the write meant. The law of section 3 is interference / signal = items / copies. In the logits: "
+            "the same of what the output gate and the readout let through:"
         )
         yield ""
         yield markdown_table(header, rows)
