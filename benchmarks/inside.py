@@ -1,12 +1,12 @@
 """What docs/inside.md and the README show of the inside of trained networks, made again.
 
 python benchmarks/inside.py --runs FOLDER    from the weights of the runs in FOLDER a page for every task,
-                                             docs/inside/TASK.html, and then all that is made without:
-python benchmarks/inside.py --runs FOLDER --measure    first results/inside, from the runs that are finished there
+                                             docs/inside/TASK.html (with --measure first results/inside, from what is
+                                             finished there), and then all that is made without:
 python benchmarks/inside.py                  the pages with today's scripts, the README's picture (needs Chromium),
                                              and the section of docs/inside.md, from results/inside
 
-Results/inside is also written by `alstm reproduce inside --runs FOLDER`, which makes the runs that are missing. Pages
+The numbers of results/inside are those of `alstm reproduce inside --runs FOLDER`, which makes missing runs first. The pages
 are of the same networks, the first seed of each; on arithmetic of one head, as three are 4 MB of weights.
 """
 
