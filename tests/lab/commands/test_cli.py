@@ -279,7 +279,7 @@ def test_without_the_lab_there_is_one_sentence():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.startswith("alstm: the lab is not installed: pip install -e '.[lab]'")
+    assert done.stderr.startswith("alstm: the lab is not installed: pip install 'associative-lstm[lab]'")
     assert done.stderr.count("\n") == 1
 
 
