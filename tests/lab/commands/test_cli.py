@@ -11,6 +11,7 @@ import pytest
 import torch
 from rich.console import Console
 
+import associative_lstm
 from associative_lstm.lab import cli
 from associative_lstm.lab.commands import common
 from associative_lstm.lab.commands.common import completing
@@ -209,6 +210,16 @@ def test_show_lists_the_tasks_and_info_the_machine(alstm):
     assert code == 0
     assert "torch: " in out
     assert re.search(r"associative-lstm +128 +114,320 +float32, float64, bfloat16:\s+fused", out)
+
+
+def test_info_for_programs_is_one_object(alstm):
+    code, out, _ = alstm("info", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["versions"]["torch"] == torch.__version__
+    assert found["versions"]["associative-lstm"] == associative_lstm.__version__
+    assert set(found["networks"]) == set(NETWORKS)
+    assert found["networks"]["associative-lstm"]["paths"]["float32"]["path"] == "fused"
 
 
 @pytest.mark.parametrize(
