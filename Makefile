@@ -5,7 +5,7 @@ BIN := .venv/bin
 # over half of what another has left.
 PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
 
-.PHONY: demo test quick lint check-results torture test-lowest clean
+.PHONY: demo test quick lint check-results torture docs notebooks test-lowest clean
 
 demo: .venv/installed
 	$(BIN)/alstm demo
@@ -32,6 +32,17 @@ lint: .venv/installed
 # An hour or more; Ctrl-C ends it with its summary. Options: make torture TORTURE='--minutes 600 --seed 7'
 torture: .venv/installed
 	PYTHONPATH=tests $(BIN)/python -m torture $(TORTURE)
+
+# The documentation, in build/site; a broken link fails. What shows equations is downloaded once.
+docs: .venv/documenting
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+notebooks: .venv/documenting
+	$(BIN)/jupytext --to ipynb examples/*.py
+
+.venv/documenting: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	touch $@
 
 # The core tests with exactly the lowest versions that pyproject.toml allows, in an environment of its own. PyTorch's
 # index has builds for CPUs of old versions, PyPI for Linux only those with CUDA. Another PyTorch: TORCH=torch==2.13.0

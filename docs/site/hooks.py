@@ -1,4 +1,4 @@
-"""What the site has beyond the pages in docs/: results, papers of the project, equations, search. No page fetches any.
+"""What the site has beyond the pages in docs/: results, papers of the project, equations, search. Nothing is fetched.
 
 The pages stay readable where they lie: a link that leaves docs/ is turned here into one within the site.
 """

@@ -271,7 +271,7 @@ def arguments(seed: int) -> Figure:
     for angle, colour in zip(layer.angles_l0[2:5].tolist(), (BLUE, VERMILION, GREEN), strict=True):
         axes.plot(steps, torch.cos(angle * steps), ".-", lw=0.8, color=colour)
     axes.set(
-        title="rotation=0.5: two units that turn, one that does not",
+        title="rotation: two units turn, one does not",
         xlabel="steps since the write",
         ylabel="real part read back",
     )
