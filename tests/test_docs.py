@@ -1,4 +1,4 @@
-"""The documentation without its builder (`make docs` is strict): links lead somewhere, programs in pages are Python."""
+"""The documentation without its builder (`make docs` is strict): links lead somewhere, programs are Python."""
 
 import ast
 import importlib.util

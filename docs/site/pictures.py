@@ -38,7 +38,7 @@ def letters() -> torch.Tensor:
 
 
 def show(axes: Axes, value: torch.Tensor) -> None:
-    axes.imshow(value.reshape(SIDE, SIDE), cmap="gray_r", vmin=-1.6, vmax=1.6)
+    axes.imshow(value.reshape(SIDE, SIDE).numpy(), cmap="gray_r", vmin=-1.6, vmax=1.6)
     axes.set(xticks=[], yticks=[])
     axes.grid(False)
     for spine in axes.spines.values():
