@@ -16,7 +16,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
-PAPERS = ("CHANGELOG.md", "CONTRIBUTING.md")
+PAPERS = ("CHANGELOG.md", "CONTRIBUTING.md", "constraints.txt")
 SHOWN = (".md", ".png", ".txt", ".json", ".csv")
 """What of the results is shown; the logs of the runs stay in the repository."""
 
