@@ -24,6 +24,8 @@ def main(folder):
     train(complete(config | {"steps": 12}), folder / "whole")
     train(complete(config | {"steps": 6}), folder / "halves")
     resume(folder / "halves", steps=12)
+    recipe = {"clip": 0.05, "schedule": "linear-end", "warmup": 3, "weight_decay": 0.1, "beta2": 0.9}
+    train(complete(config | recipe | {"steps": 12}), folder / "recipe")
     if len(sys.argv) > 2:
         wikipedia(folder, sys.argv[2])
 

@@ -113,6 +113,15 @@ def test_the_command_trains_by_the_fast_recipe_unless_told(tmp_path, monkeypatch
     assert read_config("run").clip == clip
 
 
+def test_half_a_recipe_over_a_run_that_was_made_by_another_is_refused(tmp_path, capfd):
+    (tmp_path / "run.toml").write_text(complete({"task": "assignment"}).to_toml())
+    files = ["--config", str(tmp_path / "run.toml"), "--out", str(tmp_path / "run")]
+    assert cli.main(["train", *files, "--recipe", "fast"]) != 0
+    said = " ".join(capfd.readouterr().err.split())
+    assert "says how its weights begin (key_init, forget_bias), and half of a recipe is none" in said
+    assert not (tmp_path / "run").exists()
+
+
 def test_an_option_may_be_a_number_or_a_word(tmp_path):
     sizes = ["train", "assignment", "--hidden-size", "8", "--window", "20", "--steps", "2"]
     for number, (bias, update) in enumerate([("1.5", "glorot"), ("chrono", "0.5")]):

@@ -34,7 +34,8 @@ app = typer.Typer(rich_markup_mode=None, cls=_Experiments)
 def reproduce(context: typer.Context) -> None:
     """Reproduce a figure or a table of the paper: its data, its picture, and a verdict on each claim.
 
-    Runs are trained by the recipe of the paper: nothing is clipped, and the learning rate stays as it is.
+    Runs are trained by the recipe of the paper: nothing is clipped, and the learning rate stays as it is. Those of
+    `fast` are trained by the fast one.
 
     Example: alstm reproduce fig2 --seed 1
     """

@@ -92,6 +92,11 @@ def train(
 def settings_from(file: Path | None, preset: str | None, flags: dict[str, Any]) -> dict[str, Any]:
     """What the file says, then the preset, then the flags that were given; without the first two, the fast recipe."""
     settings: dict[str, Any] = read_toml(file) if file else {} if preset else {"recipe": "fast"}
+    if flags.get("recipe") and (said := [key for key in ("key_init", "forget_bias") if key in settings]):
+        raise ValueError(
+            f"--recipe: {file} says how its weights begin ({', '.join(said)}), and half of a recipe is none: take "
+            "that out of the file, or give what is to change by itself (--clip 1, --schedule linear-end, ...)"
+        )
     if preset is not None:
         if preset not in PRESETS:
             raise ValueError(f"unknown preset {preset!r}, {nearest(preset, PRESETS)}")

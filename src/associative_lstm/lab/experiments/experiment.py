@@ -33,7 +33,7 @@ class Experiment:
     """A figure or a table: ``name`` is its subcommand and the folder of its results, ``text`` a sentence about it.
 
     Of its folder, a page shows the ``pictures`` (file, and what it shows), the Markdown in ``page`` and, where there
-    is a function ``points`` that reads them, measured points.
+    is a function ``points`` that reads them, measured points. ``ours``: its claims are not the paper's.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Experiment:
     pictures: Sequence[tuple[str, str]] = ()
     page: str = ""
     points: Callable[[Path], Mapping[str, Points]] | None = None
+    ours: bool = False
 
     @property
     def short(self) -> str:

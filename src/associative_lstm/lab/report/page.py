@@ -15,7 +15,7 @@ from associative_lstm.lab.files import as_run_error, write_atomically
 from associative_lstm.lab.report.lines import PALETTE, Json
 from associative_lstm.lab.report.runs import Group, Runs, again, last_tenth, seconds_of, state_of_run
 from associative_lstm.lab.report.sections import Section, bench_section, markdown, section_of
-from associative_lstm.lab.report.summary import as_markdown, counts, sentences
+from associative_lstm.lab.report.summary import as_markdown, counts, counts_in_words, sentences
 
 STEPS = len(EXPERIMENTS) + 2
 """How often :func:`write_report` tells that it has got further."""
@@ -91,7 +91,9 @@ def render(page: Page) -> str:
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     environment.filters["number"] = shown
-    environment.globals |= {f.__name__: f for f in (again, last_tenth, seconds_of, state_of_run)}
+    environment.globals |= {
+        f.__name__: f for f in (again, counts_in_words, last_tenth, seconds_of, state_of_run)
+    }
     here = files("associative_lstm.lab.report")
     method, css, *js = (
         (here / name).read_text(encoding="utf-8")

@@ -39,6 +39,7 @@ class Section:
     claims: dict[str, Claim] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     tile: str = ""
+    ours: bool = False
 
     @property
     def short(self) -> str:
@@ -67,7 +68,7 @@ class Section:
 def section_of(experiment: Experiment, runs: Runs, results: Path, lines: dict[str, Json]) -> Section:
     """The section of an experiment; what is drawn in it is added to ``lines``."""
     command = f"alstm reproduce {experiment.name}"
-    section = Section(experiment.name, experiment.title, command, experiment.text)
+    section = Section(experiment.name, experiment.title, command, experiment.text, ours=experiment.ours)
     folder = results / experiment.name
     if isinstance(experiment, LearningFigure):
         figure = experiment.recorded(folder)

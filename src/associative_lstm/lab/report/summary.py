@@ -46,16 +46,27 @@ def counts(claims: Iterable[Claim]) -> dict[str, int]:
     return {verdict: verdicts.count(verdict) for verdict in ("holds", "fails", "undecided")}
 
 
+def counts_in_words(sections: Sequence[Section]) -> str:
+    """The paper's claims, and ours, counted in a sentence each."""
+    lines = []
+    for whose, ours in (("the paper's", False), ("our own", True)):
+        found = [c for section in sections if section.ours == ours for c in section.claims.values()]
+        numbers = counts(found)
+        lines.append(
+            f"Of {whose} {len(found)} claims {numbers['holds']} hold, {numbers['fails']} fail and "
+            f"{numbers['undecided']} are undecided."
+        )
+    return " ".join(lines)
+
+
 def as_markdown(sections: Sequence[Section]) -> str:
     """Every claim with its verdict and its numbers, for a folder beside those of the experiments."""
     claims = {name: claim for section in sections for name, claim in section.claims.items()}
-    numbers = counts(claims.values())
     lines = [
         "# What was reproduced",
         "",
         *(line for sentence in sentences(claims) for line in (sentence, "")),
-        f"**Of {len(claims)} claims {numbers['holds']} hold, {numbers['fails']} fail and {numbers['undecided']} are "
-        "undecided.** Each is below, with its criterion and what was measured.",
+        f"**{counts_in_words(sections)}** Each is below, with its criterion and what was measured.",
         "",
         "This page is made by `alstm report --out results/README.md` from the logs of the runs and the results in "
         "the folders beside it; `alstm report` makes a page with every curve.",

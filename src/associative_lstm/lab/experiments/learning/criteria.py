@@ -206,8 +206,8 @@ def soon_after(first: Sequence[str], second: str, factor: float) -> Criterion:
 
     def one(c: CurveRuns, later: CurveRuns) -> Decision:
         verdict, times = _later(c, later, at_most=factor)
-        solving = {f"{each.label}: solved at minibatch": solving(each) for each in (later, c)}
-        return verdict, solving | {f"{later.label} over {c.label}": times}
+        solved = {f"{each.label}: solved at minibatch": solving(each) for each in (later, c)}
+        return verdict, solved | {f"{later.label} over {c.label}": times}
 
     all_of_them = _all([on("copy", (name, second)) for name in first], one)
     return all_of_them._replace(needs=on("copy", (*first, second)))  # the order in which a page lists them

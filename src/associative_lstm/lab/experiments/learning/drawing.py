@@ -63,8 +63,8 @@ def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = Fal
 def _legend(picture: Picture, axes: Axes, **where: Any) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if handles:
-        long = max(map(len, labels)) > 60
-        picture.legend(handles, labels, fontsize=8.5 if long else 10, **where)
+        size = min(10.0, 700 / max(map(len, labels)))  # two columns of the longest are as wide as the picture
+        picture.legend(handles, labels, fontsize=size, **where)
     else:
         axes.text(0.5, 0.5, "no runs yet", transform=axes.transAxes, ha="center", color="0.35")
 

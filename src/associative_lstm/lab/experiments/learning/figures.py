@@ -278,6 +278,7 @@ FIGURES: tuple[LearningFigure, ...] = (
             for task, ours in criteria.GAPS.items()
         ],
         tuple(_gap_claims()),
+        ours=True,
     ),
     LearningFigure(
         "starts",
@@ -300,6 +301,7 @@ FIGURES: tuple[LearningFigure, ...] = (
                 criteria.ONE_START_SERVES,
             ),
         ),
+        ours=True,
     ),
     FAST,
 )

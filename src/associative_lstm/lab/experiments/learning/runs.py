@@ -216,9 +216,9 @@ def make_runs(
 
 def _seeds_to_come(curve: Curve) -> list[Config]:
     """What a curve needs after its sweep, whatever its best rate: the rest of the first seed, and the others."""
-    rest = curve.config(curve.rates[0], curve.swept_with, max(1, curve.steps - curve.sweep_steps))
     others = [seed for seed in curve.seeds if seed != curve.swept_with]
-    return [
-        *(rest,) * (len(curve.seeds) - len(others) + curve.with_runner_up),
-        *(curve.config(curve.rates[0], seed, curve.steps) for seed in others),
-    ]
+    to_come = [curve.config(curve.rates[0], seed, curve.steps) for seed in others]
+    if curve.steps > curve.sweep_steps:
+        rest = curve.config(curve.rates[0], curve.swept_with, curve.steps - curve.sweep_steps)
+        to_come += [rest] * (len(curve.seeds) - len(others) + curve.with_runner_up)
+    return to_come
