@@ -291,7 +291,7 @@ def test_nothing_outside_the_arrays_is_read_or_written():
         lengths = np.full(batch, steps)
         start = c.copy()
         usual = heads == 1 and n == 16
-        whole = loops.Sequence(steps, False, lengths, permutations, False, None if usual else True)
+        whole = loops.Sequence(steps, False, lengths, permutations, None, False, None if usual else True)
 
         def product(w):
             packed = pack(w)
