@@ -6,8 +6,8 @@ python benchmarks/inside.py --runs FOLDER    from the weights of the runs in FOL
 python benchmarks/inside.py                  the pages with today's scripts, the README's picture (needs Chromium),
                                              and the section of docs/inside.md, from results/inside
 
-The numbers of results/inside are those of `alstm reproduce inside --runs FOLDER`, which makes missing runs first. Pages
-are of the same networks, the first seed of each; on arithmetic of one head, as three are 4 MB of weights.
+The numbers of results/inside are those of `alstm reproduce inside --runs FOLDER`, which makes missing runs first.
+Pages are of the same networks, the first seed of each; on arithmetic of one head, as three are 4 MB of weights.
 """
 
 import argparse
