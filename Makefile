@@ -5,13 +5,18 @@ BIN := .venv/bin
 # over half of what another has left.
 PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
 
-.PHONY: demo test quick lint check-results torture docs notebooks test-lowest clean
+.PHONY: demo test test-gpu quick lint check-results torture docs notebooks test-lowest clean
 
 demo: .venv/installed
 	$(BIN)/alstm demo
 
 test: lint
 	$(PYTEST)
+
+# The GPU's kernels in Triton's interpreter, which needs no GPU: Triton is 290 MB, so it is not among what `test` installs.
+test-gpu: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[gpu]'
+	$(PYTEST) tests/kernels/associative/test_triton.py tests/test_benchmarks.py
 
 # What to run between two edits: a minute on two cores, a minute and a half the first time.
 quick: lint

@@ -13,8 +13,10 @@ if beside := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // beside)))
 
 
-def pytest_configure():
+def pytest_configure(config):
     """The same examples at every run. And signals: what a shell's background or nohup ignores, children would too."""
+    if "gpu" not in config.getoption("markexpr"):  # before Triton is imported: its interpreter needs no GPU
+        os.environ.setdefault("TRITON_INTERPRET", "1")
     slow = [HealthCheck.too_slow]  # on a busy machine, whatever is drawn
     settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=slow)
     settings.load_profile("same")

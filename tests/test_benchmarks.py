@@ -2,6 +2,9 @@
 
 import importlib.util
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,3 +60,30 @@ def test_the_plan_on_the_page_is_the_one_that_was_computed():
         f"So {hours / chain:.0f} machines with one core would be about as fast ({hours:.0f} / {chain:.1f})",
     ):
         assert sentence in page, sentence
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
+@pytest.mark.parametrize("gpu", [0, 1, 2], ids=["sm_80", "sm_90", "gfx942"])
+def test_the_triton_kernels_compile_for_gpus_with_all_their_barriers(gpu):
+    """In a process of its own: in this one, Triton interprets."""
+    program = f"""
+import gpu
+odd = {{"n": 50, "heads": 3, "HEADS": 4, "rows_h": 25 * 50 - 300}}  # no power of two
+every = dict.fromkeys(("reverse", "smooth", "packed", "turning"), True)
+for kernel, own in (gpu.loops.forward, "keep"), (gpu.loops.backward, "above_cells"):
+    for items in (2, 16):
+        made = gpu.compile_kernel(kernel, gpu.GPUS[{gpu}], 100, 3, items, **odd, **every, **{{own: True}})
+        assert made.registers > 0 and made.barriers >= 3, made
+    try:
+        gpu.check_barriers(kernel, "")
+    except gpu.Missing:
+        continue
+    raise AssertionError("a missing barrier was not missed")
+assert gpu.launches_of_the_loop(2)[0] > 20
+"""
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(FOLDER), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

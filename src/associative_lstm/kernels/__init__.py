@@ -1,5 +1,5 @@
-"""The recurrences, a folder per network: an obvious PyTorch loop, a fused CPU routine, the choice between them."""
+"""The recurrences, a folder per network: an obvious PyTorch loop, compiled routines, the choice between them."""
 
-from associative_lstm.kernels.backends import BACKENDS, choose_backend, fused_unavailable
+from associative_lstm.kernels.backends import ALL_BACKENDS, BACKENDS, choose_backend, fused_unavailable
 
-__all__ = ["BACKENDS", "choose_backend", "fused_unavailable"]
+__all__ = ["ALL_BACKENDS", "BACKENDS", "choose_backend", "fused_unavailable"]

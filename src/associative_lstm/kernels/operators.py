@@ -8,6 +8,7 @@ from torch import Tensor
 
 from associative_lstm.kernels.derivatives import wants_operator
 
+CPU = torch.device("cpu")
 Described = Iterable[tuple[str, Tensor | None, tuple[int, ...]]]
 
 
@@ -67,7 +68,7 @@ def needs_gradient(*tensors: Tensor | None) -> bool:
     return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
 
 
-def check_tensors(expected: Described, dtype: torch.dtype) -> None:
+def check_tensors(expected: Described, dtype: torch.dtype, device: torch.device = CPU) -> None:
     """Refuse tensors of other shapes, types or devices: compiled code trusts its sizes."""
     dense = torch.strided
     for name, tensor, shape in expected:
@@ -77,8 +78,8 @@ def check_tensors(expected: Described, dtype: torch.dtype) -> None:
             raise ValueError(f"{name}: expected shape {shape}, got {tuple(tensor.shape)}")
         if tensor.dtype is not dtype:
             raise ValueError(f"{name}: expected {dtype}, got {tensor.dtype}")
-        if not tensor.is_cpu or tensor.layout is not dense:
-            raise ValueError(f"{name}: expected {dense} on the CPU, got {tensor.layout} on {tensor.device}")
+        if tensor.device != device or tensor.layout is not dense:
+            raise ValueError(f"{name}: expected {dense} on {device}, got {tensor.layout} on {tensor.device}")
 
 
 def check_floating(name: str, tensor: Tensor) -> None:

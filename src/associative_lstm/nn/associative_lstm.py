@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from associative_lstm.kernels import BACKENDS, associative
+from associative_lstm.kernels import ALL_BACKENDS, associative
 from associative_lstm.kernels.associative import reference
 from associative_lstm.nn.associative_base import AssociativeBase
 from associative_lstm.nn.checks import (
@@ -84,11 +84,12 @@ class AssociativeLSTM(AssociativeBase):
         learn_initial_state: learn the state that a sequence starts from when none is given; one c shared by the
             copies.
         keep_states_every: keep the states of every k-th step only, for the backward pass, and compute those
-            between again: the same gradients, with less memory and more time (fused backend; the reference keeps
-            all).
+            between again: the same gradients, with less memory and more time (the reference keeps all).
         backend: ``"reference"``, a loop of PyTorch operations; ``"fused"``, one compiled routine for the whole
-            sequence on the CPU; ``"auto"``, fused where it can serve. The numbers are the same. Second
-            derivatives, forward mode, `torch.func` and `torch.jit.trace` go through the reference.
+            sequence on the CPU; ``"triton"``, the same on a GPU (checked in Triton's interpreter and compiled for
+            sm_80, sm_90 and gfx942; not yet run on a GPU); ``"auto"``, the one of them that can serve, or else the
+            loop. The numbers are the same. Second derivatives, forward mode, `torch.func` and `torch.jit.trace` go
+            through the reference.
 
     Weights are drawn from the Glorot-uniform distribution of each gate, key and update by itself, biases are zero
     but for the above. From the paper's start keys are small, so that a write followed by a read leaves about a
@@ -160,7 +161,7 @@ class AssociativeLSTM(AssociativeBase):
         super().__init__(options, dtype)
         check_positive_int("num_layers", num_layers)
         check_positive_int("keep_states_every", keep_states_every)
-        check_choice("backend", backend, BACKENDS)
+        check_choice("backend", backend, ALL_BACKENDS)
         check_fraction("dropout", dropout)
         if dropout and num_layers == 1:
             warnings.warn("dropout: acts between layers, and there is only one", UserWarning, stacklevel=2)

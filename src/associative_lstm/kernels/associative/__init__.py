@@ -5,7 +5,7 @@ from torch import Tensor
 from associative_lstm.functional import check_permutations
 from associative_lstm.kernels.associative import reference
 from associative_lstm.kernels.associative.inputs import Inputs
-from associative_lstm.kernels.backends import serves_fused, widened
+from associative_lstm.kernels.backends import serving, widened
 
 __all__ = ["Inputs", "sequence"]
 
@@ -21,15 +21,19 @@ def sequence(
     backend: str = "auto",
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """One layer in one direction over a whole sequence, by the backend that can serve; see `reference.sequence`."""
-    if not serves_fused(backend, inputs.x):
+    path = serving(backend, inputs.x)
+    if path == "reference":
         check_permutations("permutations", inputs.permutations)
         output, h_n, c_n, cells = reference.sequence(inputs, num_heads, activation, reverse)
         return output, h_n, c_n, cells if return_cells else None
-    from associative_lstm.kernels.associative import fused
+    if path == "triton":
+        from associative_lstm.kernels.associative.triton import sequence as compiled
+    else:
+        from associative_lstm.kernels.associative.fused import sequence as compiled
 
     options = num_heads, activation, reverse, keep_states_every, return_cells
     if inputs.x.dtype.itemsize > 2:
-        return fused.sequence(inputs, *options)
-    *results, all_c = fused.sequence(Inputs(*widened(*inputs)), *options)
+        return compiled(inputs, *options)
+    *results, all_c = compiled(Inputs(*widened(*inputs)), *options)
     output, h_n, c_n = (result.to(inputs.x.dtype) for result in results)
     return output, h_n, c_n, None if all_c is None else all_c.to(inputs.x.dtype)

@@ -1,6 +1,6 @@
-"""What the fused operators refuse, before any compiled code runs: other shapes, types, devices than fit.
+"""What the operators refuse, before any compiled code runs: other shapes, types, devices than fit.
 
-Both operators look at everything they are given, at every call.
+All operators look at everything they are given, at every call.
 """
 
 from collections.abc import Sequence
@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from associative_lstm.kernels.associative.inputs import Inputs
-from associative_lstm.kernels.operators import Described, check_tensors
+from associative_lstm.kernels.operators import CPU, Described, check_tensors
 
 
-def check_inputs(inputs: Inputs, keep: int) -> None:
-    """Refuse what a forward pass could not take."""
+def check_inputs(inputs: Inputs, keep: int, device: torch.device = CPU) -> None:
+    """Refuse what a forward pass on this device could not take."""
     x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, turns = inputs
     if (x.dim(), h_0.dim(), c_0.dim(), weight_hh.dim()) != (3, 2, 3, 2):
         shapes = ", ".join(str(tuple(tensor.shape)) for tensor in (x, h_0, c_0, weight_hh))
@@ -40,13 +40,21 @@ def check_inputs(inputs: Inputs, keep: int) -> None:
         ("bias", bias, (rows,)),
         ("turns", turns, (copies, N)),
     ]
-    check_tensors(expected, x.dtype)
-    check_tensors([("permutations", permutations, (copies, n)), ("lengths", lengths, (batch,))], torch.int64)
-    # The loops themselves refuse a permutation with an index outside the memory.
-    if lengths is not None and (lengths[-1] < 1 or lengths[0] > steps or (lengths[1:] > lengths[:-1]).any()):
-        raise ValueError(f"lengths: expected numbers from {steps} down to 1, the longest first")
+    check_tensors(expected, x.dtype, device)
+    whole_numbers: Described = [("permutations", permutations, (copies, n)), ("lengths", lengths, (batch,))]
+    check_tensors(whole_numbers, torch.int64, device)
+    # The loops on the CPU themselves refuse a permutation with an index outside the memory. What is on another device
+    # would have to be waited for.
+    if lengths is not None and lengths.is_cpu:
+        check_lengths(lengths, steps)
     if keep < 0:
         raise ValueError(f"keep: expected 0 or more, got {keep}")
+
+
+def check_lengths(lengths: Tensor, steps: int) -> None:
+    """Refuse lengths that are not in order, or beyond the sequence."""
+    if lengths[-1] < 1 or lengths[0] > steps or (lengths[1:] > lengths[:-1]).any():
+        raise ValueError(f"lengths: expected numbers from {steps} down to 1, the longest first")
 
 
 def check_saved(
@@ -57,6 +65,7 @@ def check_saved(
     cells: Tensor,
     above: Sequence[Tensor | None],
     needed: list[bool],
+    device: torch.device = CPU,
 ) -> None:
     """Refuse what a backward pass could not take, beyond the inputs."""
     if keep < 1:
@@ -75,7 +84,7 @@ def check_saved(
             ("d_output", "d_h_n", "d_c_n", "d_cells"), above, (of_output, of_h, of_c, of_cells), strict=True
         ),
     ]
-    check_tensors(expected, inputs.x.dtype)
+    check_tensors(expected, inputs.x.dtype, device)
 
 
 def check_devices(x: Tensor, *others: object) -> None:

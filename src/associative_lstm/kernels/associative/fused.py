@@ -11,50 +11,38 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from associative_lstm.kernels.associative import loops, reference
-from associative_lstm.kernels.associative.checks import check_devices, check_inputs, check_saved
+from associative_lstm.kernels.associative import loops, routines
+from associative_lstm.kernels.associative.checks import check_inputs
 from associative_lstm.kernels.associative.inputs import Inputs
+from associative_lstm.kernels.associative.routines import before_segment, copy, kept_cells, times_of
 from associative_lstm.kernels.compiler.matmul import pack
 from associative_lstm.kernels.compiler.runtime import announce_compilation
 from associative_lstm.kernels.compiler.target import VECTOR_BYTES
 from associative_lstm.kernels.compiler.threads import by_team
-from associative_lstm.kernels.derivatives import beyond_the_kernel, by_reference
-from associative_lstm.kernels.operators import differentiable, needs_gradient, operator
+from associative_lstm.kernels.operators import CPU
 
 # A segment has as many steps as fit pre-activations into this many bytes: enough rows for efficient matrix products,
 # few enough to stay in the cache and to add little to a step's memory.
 SEGMENT_BYTES = 2**20
 NARROW = 32
 
-_INPUTS = (
-    "Tensor x, Tensor h_0, Tensor c_0, Tensor weight_ih, Tensor weight_hh, Tensor? bias, Tensor permutations, "
-    "Tensor? lengths, Tensor? turns, bool smooth, bool reverse, SymInt keep"
-)
-_SAVED = (
-    "Tensor output, Tensor z, Tensor cells, "
-    "Tensor? d_output, Tensor? d_h_n, Tensor? d_c_n, Tensor? d_cells, bool[] needed"
-)
-
 
 def _sequence(*arguments):
-    """output, h_n, c_n, and what is kept for the backward pass: z and cells.
-
-    keep = 1 keeps z and the cells after every step; keep = k > 1 the cells before every k-th step; keep = 0 nothing.
-    """
+    """See `routines`."""
     *tensors, smooth, reverse, keep = arguments
     check_inputs(Inputs(*tensors), keep)
     x, h, c, weight_ih, weight_hh, bias, permutations, lengths, turns = tensors
-    x, h, c = x.contiguous(), _copy(h), _copy(c)
+    x, h, c = x.contiguous(), copy(h), copy(c)
     steps, batch, _ = x.shape
     output = x.new_empty(steps, batch, h.shape[1])
-    cells = x.new_empty(_kept(steps, keep), *c.shape)
+    cells = x.new_empty(kept_cells(steps, keep), *c.shape)
     z = _linear(x, weight_ih, bias) if keep == 1 else x.new_empty(0, batch, weight_ih.shape[0])
     segment = steps if keep == 1 else _segment(x, weight_ih, keep)
     whole = _whole(x, (h, c), permutations, lengths, turns, smooth, reverse)
     product = _product(x, weight_hh.T)
     with announce_compilation("the fused Associative LSTM, forward,", x.dtype):
         for first in range(0, steps, segment):
-            times = _times(first, min(first + segment, steps), steps, reverse)
+            times = times_of(first, min(first + segment, steps), steps, reverse)
             if keep > 1:
                 cells[first // keep] = c
             segment_z = z if keep == 1 else _linear(x[times], weight_ih, bias)
@@ -63,20 +51,8 @@ def _sequence(*arguments):
     return output, h, c, z, cells
 
 
-def _empty(x, h_0, c_0, weight_ih, *rest):
-    check_devices(x, h_0, c_0, weight_ih, *rest)
-    (steps, batch, _), keep = x.shape, rest[-1]
-    return (
-        x.new_empty(steps, batch, h_0.shape[1]),
-        h_0.new_empty(h_0.shape),
-        c_0.new_empty(c_0.shape),
-        x.new_empty(steps if keep == 1 else 0, batch, weight_ih.shape[0]),
-        x.new_empty(_kept(steps, keep), *c_0.shape),
-    )
-
-
 def _sequence_backward(*arguments):
-    """The gradients of x, h_0, c_0, weight_ih, weight_hh and bias; an empty tensor for one that is not needed.
+    """See `routines`.
 
     d_cells counts if the cells of every step were kept. A result of keep > 1 is there for this routine only.
     Nothing is checked here: autograd gives back what `_sequence` has checked, and gradients of the same shapes.
@@ -90,23 +66,23 @@ def _sequence_backward(*arguments):
     product = _product(x, weight_hh)
     segment = min(steps, _segment(x, weight_ih, keep))
     dz_segment, first_dz = x.new_empty(segment, *z.shape[1:]), x.new_zeros(z.shape[1:])
-    dh = torch.zeros_like(h_0) if d_h_n is None else _copy(d_h_n)
-    dc = torch.zeros_like(c_0) if d_c_n is None else _copy(d_c_n)
+    dh = torch.zeros_like(h_0) if d_h_n is None else copy(d_h_n)
+    dc = torch.zeros_like(c_0) if d_c_n is None else copy(d_c_n)
     no_cells = x.new_empty(0, *c_0.shape)
     gradients = _WeightGradients(x, output, h_0, weight_ih, weight_hh, reverse, needed)
     with announce_compilation("the fused Associative LSTM, backward,", x.dtype):
         for first in reversed(range(0, steps, segment)):
             last = min(first + segment, steps)
-            times = _times(first, last, steps, reverse)
+            times = times_of(first, last, steps, reverse)
             if keep > 1:  # compute the segment once more, from the state before it
                 before = cells[first // keep]
                 segment_z = _linear(x[times], weight_ih, bias)
                 segment_cells = x.new_empty(last - first, *c_0.shape)
                 kept = segment_z, x.new_empty(last - first, *h_0.shape), segment_cells
-                state = _copy(_before(times, output, h_0, lengths, reverse)), _copy(before)
+                state = copy(before_segment(times, output, h_0, lengths, reverse)), copy(before)
                 _forward(whole, first, _product(x, weight_hh.T), state, kept)
             else:
-                before = _before(times, cells, c_0, lengths, reverse)
+                before = before_segment(times, cells, c_0, lengths, reverse)
                 segment_z, segment_cells = z[times], cells[times]
             dz = dz_segment[: last - first]
             # What comes from above may be one number expanded: it is copied a segment at a time.
@@ -175,81 +151,12 @@ class _WeightGradients:
         return self.dx, d_ih, self.d_hh, self.d_bias
 
 
-def _checked_backward(*arguments):
-    inputs, keep = Inputs(*arguments[:9]), arguments[11]
-    output, z, cells, *above, needed = arguments[12:]
-    check_inputs(inputs, keep)
-    check_saved(inputs, keep, output, z, cells, above, needed)
-    return _sequence_backward(*arguments)
+_sequence_op, _sequence_backward_op, _run = routines.register("sequence", _sequence, _sequence_backward, CPU)
 
 
-def _empty_gradients(x, h_0, c_0, weight_ih, weight_hh, bias, *rest):
-    check_devices(x, h_0, c_0, weight_ih, weight_hh, bias, *rest)
-    needed = rest[-1]
-    need_x, _, _, need_ih, need_hh, need_bias = needed
-    return [
-        x.new_empty(x.shape if need_x else 0),
-        h_0.new_empty(h_0.shape),
-        c_0.new_empty(c_0.shape),
-        x.new_empty(weight_ih.shape if need_ih else 0),
-        x.new_empty(weight_hh.shape if need_hh else 0),
-        x.new_empty(weight_ih.shape[0] if need_bias else 0),
-    ]
-
-
-def _save(ctx, inputs, output):
-    *tensors, smooth, reverse, keep = inputs
-    result, _, _, z, cells = output
-    ctx.save_for_backward(*tensors, result, z, cells)
-    ctx.options = smooth, reverse, keep
-    ctx.set_materialize_grads(False)
-
-
-def _differentiate(ctx, gradients, backward):
-    *inputs, output, z, cells = ctx.saved_tensors
-    d_output, d_h_n, d_c_n, _, d_cells = gradients
-    above, needed = (d_output, d_h_n, d_c_n, d_cells), list(ctx.needs_input_grad[:6])
-    if beyond_the_kernel(above):
-        found = by_reference(_reference(*inputs[6:], *ctx.options), inputs[:6], needed, above)
-    else:
-        found = backward(*inputs, *ctx.options, output, z, cells, *above, needed)
-    return *(d if need else None for d, need in zip(found, needed, strict=True)), *(None,) * 6
-
-
-def _reference(permutations, lengths, turns, smooth, reverse, keep):
-    """The same results of the same differentiable inputs, as a loop of PyTorch operations."""
-
-    def sequence(x, h_0, c_0, weight_ih, weight_hh, bias):
-        heads, activation = h_0.shape[-1] // c_0.shape[-1], "tanh" if smooth else "bound"
-        inputs = Inputs(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, turns)
-        return reference.sequence(inputs, heads, activation, reverse)
-
-    return sequence
-
-
-_sequence_op = operator(
-    "sequence", _sequence, _empty, f"({_INPUTS}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
-)
-_sequence_backward_op = operator(
-    "sequence_backward", _checked_backward, _empty_gradients, f"({_INPUTS}, {_SAVED}) -> Tensor[]"
-)
-_run = differentiable(
-    _sequence_op, _sequence, _save, _differentiate, (_sequence_backward_op, _sequence_backward)
-)
-
-
-def sequence(
-    inputs: Inputs, num_heads: int, activation: str, reverse: bool, keep_states_every: int, return_cells: bool
-) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """What `reference.sequence` computes. Without gradients nothing is kept for a backward pass."""
-    keep = keep_states_every if needs_gradient(*inputs[:6]) else 0
-    if return_cells:
-        keep = 1
-    width = num_heads * inputs.c_0.shape[-1]
-    if inputs.h_0.shape[-1] != width:
-        raise ValueError(f"h_0: expected a width of {width}, got {inputs.h_0.shape[-1]}")
-    output, h_n, c_n, _, cells = _run(keep, *inputs, activation == "tanh", reverse, keep)
-    return output, h_n, c_n, cells if return_cells else None
+def sequence(inputs: Inputs, *options) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """See `routines.sequence`."""
+    return routines.sequence(_run, inputs, *options)
 
 
 def _forward(whole, first, product, state, kept):
@@ -266,36 +173,10 @@ def _forward(whole, first, product, state, kept):
     )
 
 
-def _before(times, all_of_it, initial, lengths, reverse):
-    """Output or cells before a segment. In reverse, an item that has not begun yet still has its initial ones."""
-    if not reverse:
-        return all_of_it[times.start - 1] if times.start > 0 else initial
-    if times.stop == len(all_of_it):
-        return initial
-    later = all_of_it[times.stop]
-    if lengths is None:
-        return later
-    begun = (lengths > times.stop).view(-1, *(1,) * (initial.dim() - 1))
-    return torch.where(begun, later, initial)
-
-
-def _times(first, last, steps, reverse):
-    """The times of steps first to last - 1 in the direction of reading."""
-    return slice(steps - last, steps - first) if reverse else slice(first, last)
-
-
-def _kept(steps, keep):
-    return 0 if keep == 0 else (steps + keep - 1) // keep
-
-
 def _segment(x, weight_ih, keep):
     return (
         keep if keep > 1 else max(16, SEGMENT_BYTES // (x.shape[1] * weight_ih.shape[0] * x.element_size()))
     )
-
-
-def _copy(tensor):
-    return tensor.clone(memory_format=torch.contiguous_format)
 
 
 def _linear(x, weight, bias):

@@ -100,22 +100,23 @@ def measure(
     *,
     least: int = 7,
     advance: Callable[[], None] = lambda: None,
+    device: str = "cpu",
 ) -> dict[str, Any]:
-    """The group on ``count`` threads: equality of every fast path first, then times and ratios.
+    """The group on ``count`` threads, or on a GPU: equality of every fast path first, then times and ratios.
 
     Every network is timed ``least`` times or more; ``advance`` is called when one has been.
     """
     with threads(count):
         torch.manual_seed(seed)
-        x = torch.randn(group.steps, group.batch, group.inputs)
+        x = torch.randn(group.steps, group.batch, group.inputs).to(device)
         agreement = {c.name: _checked(c, x) for c in group.others if c.has_backends}
         make_step: Callable[[nn.Module, torch.Tensor], Step] = (
             training_step if group.training else inference_step
         )
-        base = make_step(group.base.make(group.inputs), x)
+        base = make_step(group.base.make(group.inputs).to(device), x)
         rows: list[dict[str, Any]] = [{"network": group.base.name, "speed": 1.0, "paper": 1.0}]
         for candidate, paper in zip(group.others, group.paper, strict=True):
-            steps = {"base": base, "other": make_step(candidate.make(group.inputs), x)}
+            steps = {"base": base, "other": make_step(candidate.make(group.inputs).to(device), x)}
             timings = in_turns(steps, seconds=seconds / len(group.others), least=least)
             advance()
             rows.append(

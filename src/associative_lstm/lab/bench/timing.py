@@ -69,6 +69,7 @@ def training_step(network: nn.Module, x: Tensor) -> Step:
         output, _ = network(x)
         output.sum().backward()
         optimiser.step()
+        _wait_for(x)
 
     return step
 
@@ -79,8 +80,15 @@ def inference_step(network: nn.Module, x: Tensor) -> Step:
     def step() -> None:
         with torch.no_grad():
             network(x)
+        _wait_for(x)
 
     return step
+
+
+def _wait_for(x: Tensor) -> None:
+    """Until a GPU has done what it was told."""
+    if x.is_cuda:
+        torch.cuda.synchronize(x.device)
 
 
 @contextmanager

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 import typer
 from rich.markdown import Markdown
 
-from associative_lstm.lab.commands.common import SEEDS, console, finite, progress_bar
+from associative_lstm.lab.commands.common import SEEDS, Device, console, finite, progress_bar
 
 PARTS = ("tables", "settings", "narrower", "itself", "growth", "memory", "tasks", "start")
+ON_A_GPU = ("tables", "settings")
 
 
 def bench(
@@ -23,11 +24,14 @@ def bench(
     seconds: Annotated[float, typer.Option(help="Seconds for each group of networks.", min=0.01)] = 4.0,
     out: Annotated[Path, typer.Option(help="The folder for bench.json and bench.md.")] = Path("bench"),
     seed: Annotated[int, typer.Option(help="Decides the inputs.", **SEEDS)] = 0,
+    device: Device = "cpu",
 ) -> None:
     """Time the networks in turns, against torch.nn.LSTM, after checking that they compute the right thing.
 
     Example: alstm bench --threads 1 --part tables
     """
+    import torch
+
     from associative_lstm.lab.bench import growth, memory, narrower, speed, start
     from associative_lstm.lab.bench.commit import commit
     from associative_lstm.lab.bench.report import markdown, tables
@@ -35,17 +39,23 @@ def bench(
     from associative_lstm.lab.run.folder import versions
 
     finite("--seconds", seconds)
-    chosen = part or list(PARTS)
+    chosen = part or list(PARTS if device == "cpu" else ON_A_GPU)
     unknown = [name for name in chosen if name not in PARTS]
     if unknown:
         raise ValueError(f"--part: expected one of {', '.join(PARTS)}, got {unknown[0]!r}")
-    counts = threads or [1, 2]
+    if device != "cpu":
+        if not torch.cuda.is_available():
+            raise ValueError(f"--device is {device}, but PyTorch finds no GPU here")
+        for name in chosen:
+            if name not in ON_A_GPU:
+                raise ValueError(f"--part {name} measures the CPU; on a GPU there are {', '.join(ON_A_GPU)}")
+    counts = threads or ([1, 2] if device == "cpu" else [1])
 
     def each(kind: str, measure: Callable[..., Any], groups: Iterable[Any]) -> list[tuple[str, Any]]:
         return [(kind, lambda g=g, n=n: measure(g, n, seconds, seed)) for n in counts for g in groups]
 
     def group(*arguments: Any) -> list[Any]:
-        return [speed.measure(*arguments)]
+        return [speed.measure(*arguments, device=device)]
 
     def narrow() -> list[dict[str, Any]]:
         return narrower.groups(["tables", "settings"], counts, seconds, seed)
@@ -65,6 +75,8 @@ def bench(
     wanted = [job for name in PARTS if name in chosen for job in jobs[name]()]
     out.mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {"versions": versions() | {"commit": commit()}}
+    if device != "cpu":
+        results["versions"] |= {"gpu": torch.cuda.get_device_name()}
     with progress_bar("bench", len(wanted)) as advance:
         for kind, job in wanted:
             rows = list(job())

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -37,6 +37,12 @@ Own = Annotated[
     typer.Option("--from", help="A Python file that registers tasks or networks of your own."),
 ]
 """The option of commands that may meet a task or a network that is not the lab's."""
+
+
+Device = Annotated[
+    Literal["cpu", "cuda"], typer.Option(help="What computes: cpu, or cuda for a GPU (ROCm's too).")
+]
+"""The option of commands whose work is not a run's own."""
 
 
 def know(files: list[Path] | None) -> None:

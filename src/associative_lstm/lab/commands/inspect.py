@@ -90,6 +90,7 @@ def info(
         table.add_row(name, str(network["hidden_size"]), f"{network['parameters']:,}", words)
     console.print(table)
     console.print("parameters: on the assignment task, with its 80 symbols")
+    console.print(found["gpu"])
 
 
 def machine(seed: int) -> dict[str, Any]:
@@ -119,4 +120,18 @@ def machine(seed: int) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "pytorch_threads": torch.get_num_threads(),
         "networks": networks,
+        "gpu": _on_a_gpu(),
     }
+
+
+def _on_a_gpu() -> str:
+    """What the Associative LSTM does on a GPU, and what is known of that."""
+    import torch
+
+    from associative_lstm.kernels import fused_unavailable
+
+    known = "checked in Triton's interpreter and compiled for sm_80, sm_90 and gfx942; not yet run on a GPU"
+    error = fused_unavailable("associative.triton")
+    here = f"Triton cannot be used here ({error}), so it is a loop" if error else "one Triton kernel each way"
+    there = torch.cuda.get_device_name() if torch.cuda.is_available() else "none here"
+    return f"GPU: {there}; associative-lstm: {here} (backend 'triton': {known})"

@@ -9,7 +9,7 @@ import typer
 from rich.box import SIMPLE
 from rich.table import Table
 
-from associative_lstm.lab.commands.common import SEEDS, Own, console, errors, know, progress_bar
+from associative_lstm.lab.commands.common import SEEDS, Device, Own, console, errors, know, progress_bar
 from associative_lstm.lab.files import RunError, write_atomically
 
 _RUN = typer.Argument(help="The run's folder, or its model.safetensors.")
@@ -22,6 +22,7 @@ def evaluate(
         int | None, typer.Option(help="Batches (default 20; Wikipedia: the whole test text).", min=1)
     ] = None,
     seed: Annotated[int, typer.Option(help="Decides the fresh data.", **SEEDS)] = 0,
+    device: Device = "cpu",
     own: Own = None,
 ) -> None:
     """Measure a run's network on fresh data, with a 95% confidence interval.
@@ -33,7 +34,7 @@ def evaluate(
     from associative_lstm.lab.tasks import Batch
 
     know(own)
-    trained = load_trained(run, progress=errors.print)
+    trained = load_trained(run, progress=errors.print, device=device)
     task = trained.task
     whole = task.read_test(lanes=lanes) if batches is None else None
     stream: Iterator[Batch] = task.stream(lanes, seed, split="test") if whole is None else whole

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from associative_lstm.lab.commands.common import SEEDS, Own, console, finite, know, progress_bar
+from associative_lstm.lab.commands.common import SEEDS, Device, Own, console, finite, know, progress_bar
 
 
 def sample(
@@ -17,6 +17,7 @@ def sample(
     ] = None,
     temperature: Annotated[float, typer.Option(help="Of writing: below 1 is more careful.", min=0.01)] = 1.0,
     seed: Annotated[int, typer.Option(help="Decides the fresh data, and what is written.", **SEEDS)] = 0,
+    device: Device = "cpu",
     own: Own = None,
 ) -> None:
     """Show what a network predicts on fresh data, symbol by symbol; with --prompt, or of Wikipedia, what it writes.
@@ -28,7 +29,7 @@ def sample(
 
     finite("--temperature", temperature)
     know(own)
-    trained = load_trained(run, symbols_only=True)
+    trained = load_trained(run, symbols_only=True, device=device)
     task = trained.task
     if prompt is not None or task.beginning:
         with progress_bar("writing", length) as advance:

@@ -127,6 +127,10 @@ def resume(
             help="Keep logs that do not fit beside, under new names; without a checkpoint begin again.",
         ),
     ] = False,
+    device: Annotated[
+        Literal["cpu", "cuda"] | None,
+        typer.Option(help="The run's own; to be told only where its folder cannot be seen."),
+    ] = None,
     own: Own = None,
 ) -> None:
     """Continue a run from its last good checkpoint, exactly as if it had not stopped.
@@ -140,7 +144,7 @@ def resume(
     config = read_config(run) if _speaks() else None
     if config is not None and seed is not None and seed != config.seed:
         raise ValueError(f"seed cannot be changed: the run has {config.seed}, got {seed}")
-    work = partial(loop.resume, run, steps=steps, ignore_log=ignore_log)
+    work = partial(loop.resume, run, steps=steps, ignore_log=ignore_log, device=device)
     _watch(config.task if config else "", run, work)
 
 

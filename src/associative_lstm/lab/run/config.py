@@ -156,6 +156,9 @@ class Config:
     checkpoint_every: int = _count(1000, "Steps between checkpoints.")
     test_every: int | None = _count(None, "Wikipedia: steps between tests (default 16000).")
     threads: int = _count(1, "Threads per process (default 1).", 1024)
+    device: Literal["cpu", "cuda"] = _key(
+        "cpu", "What computes: cpu, or cuda for a GPU (ROCm's too).", later=True
+    )
 
     def to_toml(self) -> str:
         """The text of a TOML file that gives this configuration."""

@@ -30,7 +30,11 @@ class Trained(NamedTuple):
 
 
 def load_trained(
-    run: str | Path, *, symbols_only: bool = False, progress: Callable[[str], None] = lambda message: None
+    run: str | Path,
+    *,
+    symbols_only: bool = False,
+    progress: Callable[[str], None] = lambda message: None,
+    device: str = "cpu",
 ) -> Trained:
     """The network of a run, as its last good checkpoint has it (the run may be going on), or of exported weights.
 
@@ -38,7 +42,15 @@ def load_trained(
         run: the run's folder, or a ``model.safetensors``.
         symbols_only: do without Wikipedia's text, which is not needed to write.
         progress: hears of that text's download.
+        device: where the network is to compute.
     """
+    if device != "cpu" and not torch.cuda.is_available():
+        raise RunError(f"device is {device}, but PyTorch finds no GPU here")
+    trained = _load(run, symbols_only, progress)
+    return trained._replace(model=trained.model.to(device))
+
+
+def _load(run: str | Path, symbols_only: bool, progress: Callable[[str], None]) -> Trained:
     if Path(run).is_file():
         return _load_exported(Path(run), symbols_only, progress)
     config = read_config(run)
@@ -89,7 +101,9 @@ class Evaluation(NamedTuple):
 def read(model: SequenceModel, task: Task, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Tensor]]:
     """Every batch and the logits that it gets, the state carried through if the task is online."""
     state = None
+    device = model.readout.weight.device
     for batch in batches:
+        batch = batch.on(device)
         logits, state = model(batch.inputs, None if task.episodic else state)
         yield batch, logits
 
@@ -205,9 +219,10 @@ def write_text(
     else:
         symbols = next(task.stream(1, seed, split="test")).inputs[:1, 0]
     symbol, written, state = symbols.unsqueeze(1), [], None
+    device = trained.model.readout.weight.device
     for _ in range(length):
-        logits, state = trained.model(symbol, state)
-        probabilities = torch.softmax(_finite(logits[-1, 0]).double() / temperature, dim=-1)
+        logits, state = trained.model(symbol.to(device), state)
+        probabilities = torch.softmax(_finite(logits[-1, 0]).double().cpu() / temperature, dim=-1)
         symbol = torch.multinomial(probabilities, 1, generator=generator).unsqueeze(1)
         written.append(symbol[0])
         advance()

@@ -19,7 +19,7 @@ from associative_lstm.lab.files import Diverged, Interrupted, RunError, memory_l
 from associative_lstm.lab.run.checkpoint import export_weights, save_checkpoint
 from associative_lstm.lab.run.config import Config
 from associative_lstm.lab.run.evaluation import cost_of_reading
-from associative_lstm.lab.run.folder import WEIGHTS, RunLog, read_tests
+from associative_lstm.lab.run.folder import WEIGHTS, RunLog, read_config, read_tests
 from associative_lstm.lab.run.progress import Meter, Show
 from associative_lstm.lab.run.restore import Say, restore
 from associative_lstm.lab.run.signals import Asked, listening
@@ -46,7 +46,7 @@ def train(
     >>> [line["step"] for line in read_log(folder)]
     [10, 20]
     """
-    fabric = make_fabric()
+    fabric = make_fabric(config.device)
     with _own_settings():
         trainer = Trainer(config, fabric)  # before the folder: what cannot be trained leaves nothing behind
         with (
@@ -64,6 +64,7 @@ def resume(
     *,
     steps: int | None = None,
     ignore_log: bool = False,
+    device: str | None = None,
     show: Show | None = None,
     say: Say = _to_stderr,
     asked: Asked | None = None,
@@ -72,9 +73,10 @@ def resume(
 
     ``steps`` makes the run longer. What is damaged is named through ``say``. Logs that do not fit the checkpoint are
     refused, and so is a run that has logs and no checkpoint. With ``ignore_log`` such files are kept beside, under
-    new names, and the run goes on from the checkpoint, or from the start if there is none.
+    new names, and the run goes on from the checkpoint, or from the start if there is none. ``device`` is the run's
+    own, and has to be told only to a process that does not see the folder.
     """
-    fabric = make_fabric()
+    fabric = make_fabric(device or _device_of(folder))
     with (
         _own_settings(),
         _hearing(fabric, asked) as heard,
@@ -82,6 +84,8 @@ def resume(
     ):
         config = fabric.broadcast(log.config if log is not None else None)
         assert config is not None
+        if config.device != fabric.device.type:
+            raise RunError(f"the run computes on {config.device}: continue it with --device {config.device}")
         if steps is not None and steps < config.steps:
             raise RunError(f"steps can be raised, not lowered: the run has {config.steps}, got {steps}")
         config = dataclasses.replace(config, steps=steps or config.steps)
@@ -90,6 +94,14 @@ def resume(
             log.reconfigure(config)
         _loop(trainer, log, Path(folder), last_good, seconds, show, heard)
     return Path(folder)
+
+
+def _device_of(folder: str | Path) -> str:
+    """The run's device, as far as it can be read here; what is wrong with the folder is said later."""
+    try:
+        return read_config(folder).device
+    except (RunError, ValueError, OSError):
+        return "cpu"
 
 
 def _hearing(fabric: Fabric, asked: Asked | None) -> AbstractContextManager[Asked]:
@@ -178,7 +190,8 @@ def _test(trainer: Trainer, folder: Path, asked: Asked, meter: Meter) -> dict[st
         if number := most_of(fabric, asked()):
             raise _interruption(trainer, folder, number)
 
-    sums = torch.tensor(cost_of_reading(trainer.model, task, reading, advance), dtype=torch.float64)
+    found = cost_of_reading(trainer.model, task, reading, advance)
+    sums = torch.tensor(found, dtype=torch.float64, device=fabric.device)
     if fabric.world_size > 1:
         torch.distributed.all_reduce(sums)
     bits, symbols = sums.tolist()

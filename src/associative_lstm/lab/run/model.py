@@ -101,7 +101,9 @@ def load_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
     """Load saved weights; what does not fit is an error, also in the numbers of a permutation, which index memory."""
     for name, tensor in weights.items():
         if "permutation" in name:
-            places = torch.arange(tensor.shape[-1], dtype=tensor.dtype).expand_as(tensor)
+            places = torch.arange(tensor.shape[-1], dtype=tensor.dtype, device=tensor.device).expand_as(
+                tensor
+            )
             if not torch.equal(tensor.sort(-1).values, places):
                 raise ValueError(f"{name} is not a permutation")
     model.load_state_dict(weights)
@@ -140,4 +142,6 @@ def clone_like(template: Any, saved: list[Tensor]) -> Any:
     shapes = [(tuple(t.shape), t.dtype) for t in expected]
     if not isinstance(saved, list) or [(tuple(t.shape), t.dtype) for t in saved] != shapes:
         raise ValueError("the recurrent state has another form than the network's")
-    return map_state(template, iter([t.clone() for t in saved]))
+    return map_state(
+        template, iter([t.to(e.device, copy=True) for t, e in zip(saved, expected, strict=True)])
+    )

@@ -30,13 +30,15 @@ from associative_lstm.lab.words import counted
 _FORMAT = 1
 
 
-def make_fabric() -> Fabric:
-    """One process, or under `torchrun` data-parallel over all of its processes."""
+def make_fabric(device: str = "cpu") -> Fabric:
+    """One process, or under `torchrun` data-parallel over all of its processes; ``"cuda"``: each with a GPU."""
+    if device == "cuda" and not torch.cuda.is_available():
+        raise RunError("device is cuda, but PyTorch finds no GPU here")
     if torch.distributed.is_available() and torch.distributed.is_torchelastic_launched():
         world, local = int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_WORLD_SIZE"])
-        fabric = Fabric(accelerator="cpu", strategy="ddp", devices=local, num_nodes=world // local)
+        fabric = Fabric(accelerator=device, strategy="ddp", devices=local, num_nodes=world // local)
     else:
-        fabric = Fabric(accelerator="cpu", devices=1)
+        fabric = Fabric(accelerator=device, devices=1)
     fabric.launch()
     return fabric
 
@@ -45,7 +47,7 @@ def most_of(fabric: Fabric, here: int) -> int:
     """The largest of the numbers that the processes have, which all must ask."""
     if fabric.world_size == 1:
         return here
-    anywhere = torch.tensor(int(here))
+    anywhere = torch.tensor(int(here), device=fabric.device)
     torch.distributed.all_reduce(anywhere, op=torch.distributed.ReduceOp.MAX)
     return int(anywhere)
 
@@ -87,7 +89,9 @@ class Trainer:
         self.stream = self.task.stream(
             config.batch_size, config.seed, rank=fabric.global_rank, world_size=fabric.world_size
         )
-        self.model = build_model(config, self.task)
+        self.model = build_model(config, self.task).to(
+            fabric.device
+        )  # drawn on the CPU: the same on any device
         betas = 0.9, config.beta2
         adam = torch.optim.Adam(self.model.parameters(), lr=config.learning_rate, betas=betas, fused=True)
         # Fabric's wrapper of the model is what sums gradients over processes. One process has no need of it, nor of
@@ -132,17 +136,17 @@ class Trainer:
 
     def backpropagate(self) -> tuple[list[float], int, State]:
         """The gradients of the next minibatch; its bits, units and bits of the answer; its symbols; the new state."""
-        batch = next(self.stream)
+        batch = next(self.stream).on(self.fabric.device)
         logits, state = self._module(batch.inputs, self.state)
         cost = cost_in_all(self.task, logits, batch)
         sums = [float(cost.bits.detach()), cost.units, cost.answer]
         processes = self.fabric.world_size
         if processes > 1:
-            everywhere = torch.tensor(sums, dtype=torch.float64)
+            everywhere = torch.tensor(sums, dtype=torch.float64, device=self.fabric.device)
             torch.distributed.all_reduce(everywhere)
             sums = everywhere.tolist()
         # Data-parallel training averages gradients over the processes; their sum is meant.
-        cost.bits.backward(torch.tensor(processes / max(sums[1], 1.0)))
+        cost.bits.backward(torch.tensor(processes / max(sums[1], 1.0), device=cost.bits.device))
         return sums, batch.mask.numel(), state
 
     def _diverged(self, cost: float) -> str:
@@ -166,7 +170,7 @@ class Trainer:
         mine = {
             "state": None if self.state is None else [t.clone() for t in flatten_state(self.state)],
             "stream": self.stream.state(),
-            "random": random_states(),
+            "random": random_states(self.fabric.device),
         }
         ranks: list[Any] = [mine]
         if self.fabric.world_size > 1:
@@ -206,7 +210,7 @@ class Trainer:
         self._load_moments(content["moments"])
         self.stream.load_state(mine["stream"])
         self.step, self.totals = step, Totals(**totals)
-        restore_random_states(mine["random"])
+        restore_random_states(mine["random"], self.fabric.device)
 
     def _load_moments(self, moments: dict[int, dict[str, Tensor]]) -> None:
         """Adam's moments of every parameter: checked here, because its compiled routine takes them as they are."""
@@ -226,34 +230,37 @@ class Trainer:
     def _any_state(self) -> State:
         lanes = next(self.task.stream(self.config.batch_size or 1, 0, world_size=self.fabric.world_size))
         with torch.no_grad():
-            return self.model(lanes.inputs[:1])[1]
+            return self.model(lanes.inputs[:1].to(self.fabric.device))[1]
 
     def weights(self) -> dict[str, Tensor]:
         """The model's weights and buffers by name."""
         return self.model.state_dict()
 
 
-def random_states() -> dict[str, Any]:
-    """The states of the three global random generators, as tensors and plain values.
+def random_states(device: torch.device) -> dict[str, Any]:
+    """The states of the three global random generators, and of a GPU's own, as tensors and plain values.
 
     NumPy's legacy one is among them: nothing here draws from it, but a user's task may, and a resumed run is to draw
     what it would have drawn. Its newer interface does not tell the half of a pair of normal numbers that it keeps.
     """
     version, numbers, gauss = random.getstate()
     name, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002 (kept, not drawn from)
-    return {
+    own = {"device": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {}
+    return own | {
         "torch": torch.get_rng_state(),
         "python": [version, list(numbers), gauss],
         "numpy": [name, torch.from_numpy(np.asarray(keys, dtype=np.int64)), position, has_gauss, cached],
     }
 
 
-def restore_random_states(states: dict[str, Any]) -> None:
-    """Set the three global random generators to states that :func:`random_states` gave."""
+def restore_random_states(states: dict[str, Any], device: torch.device) -> None:
+    """Set the random generators to states that :func:`random_states` gave."""
     version, numbers, gauss = states["python"]
     name, keys, position, has_gauss, cached = states["numpy"]
     if name != "MT19937" or keys.shape != (624,) or type(position) is not int or not 0 <= position <= 624:
         raise ValueError("the state of NumPy's random generator is not one")  # NumPy itself does not check it
     torch.set_rng_state(states["torch"])
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(states["device"], device)
     random.setstate((version, tuple(numbers), gauss))
     np.random.set_state((name, keys.numpy().astype(np.uint32), position, has_gauss, cached))  # noqa: NPY002 (put back, not drawn from)

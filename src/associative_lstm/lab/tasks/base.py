@@ -26,6 +26,10 @@ class Batch(NamedTuple):
     targets: Tensor
     mask: Tensor
 
+    def on(self, device: torch.device) -> "Batch":
+        """The same on this device."""
+        return self if self.mask.device == device else Batch(*(tensor.to(device) for tensor in self))
+
 
 class Stream(ABC):
     """An endless iterator of batches whose position can be saved and restored exactly."""
