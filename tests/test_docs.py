@@ -81,4 +81,4 @@ def test_the_pictures_can_be_drawn(tmp_path):
     spec.loader.exec_module(pictures)
     drawn = pictures.draw(tmp_path)
     shown = set(re.findall(r"images/([\w-]+\.png)", "".join(page.read_text() for page in PAGES)))
-    assert {path.name for path in drawn} == shown - {"demo.png"}
+    assert {path.name for path in drawn} == shown - {"inside.png"}
