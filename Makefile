@@ -5,7 +5,7 @@ BIN := .venv/bin
 # over half of what another has left.
 PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
 
-.PHONY: demo test test-gpu quick lint check-results torture clean
+.PHONY: demo test test-gpu quick lint check-results torture docs notebooks test-lowest clean
 
 demo: .venv/installed
 	$(BIN)/alstm demo
@@ -38,10 +38,33 @@ lint: .venv/installed
 torture: .venv/installed
 	PYTHONPATH=tests $(BIN)/python -m torture $(TORTURE)
 
+# The documentation, in build/site; a broken link fails. What shows equations is downloaded once.
+docs: .venv/documenting
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+notebooks: .venv/documenting
+	$(BIN)/jupytext --to ipynb examples/*.py
+
+.venv/documenting: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	touch $@
+
+# The core tests with exactly the lowest versions that pyproject.toml allows, in an environment of its own. PyTorch's
+# index has builds for CPUs of old versions, PyPI for Linux only those with CUDA. Another PyTorch: TORCH=torch==2.13.0
+TORCH ?= $(shell sed -n 's/^dependencies = .*"\(torch\)>=\([0-9.]*\)".*/\1==\2/p' pyproject.toml)
+test-lowest:
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/pip install --quiet --extra-index-url https://download.pytorch.org/whl/cpu $(TORCH) \
+		$(shell sed -n 's/^dependencies = .*\("numpy.*"\)]/\1/p' pyproject.toml | sed 's/>=/==/g; s/,//g') \
+		pytest pytest-xdist hypothesis scipy
+	.venv-lowest/bin/pip install --quiet --no-deps -e .
+	.venv-lowest/bin/pytest -n auto --maxprocesses 2 tests/test_functional.py tests/test_memory.py \
+		tests/test_inside.py tests/nn tests/kernels
+
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[lab,cluster,test]'
 	touch $@
 
 clean:
-	rm -rf .venv
+	rm -rf .venv .venv-lowest

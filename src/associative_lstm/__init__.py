@@ -1,5 +1,7 @@
 """Associative Long Short-Term Memory (Danihelka, Wayne, Uria, Kalchbrenner, Graves, 2016)."""
 
+__version__ = "0.1.0"
+
 TYPE_CHECKING = False  # type checkers take it for True; importing it takes as long as all else here
 
 if TYPE_CHECKING:

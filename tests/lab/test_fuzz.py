@@ -46,6 +46,14 @@ def original(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def recalling(tmp_path_factory):
+    """An Associative LSTM, to be shown beside others."""
+    folder = tmp_path_factory.mktemp("recalling") / "run"
+    train(complete(TINY | {"model": "associative-lstm", "steps": 2}), folder)
+    return folder
+
+
 @pytest.fixture(autouse=True)
 def offline(monkeypatch):
     def refuse(*arguments):
@@ -138,7 +146,9 @@ def broken(draw, content):
 
 @settings(max_examples=150, **FUZZ)
 @given(st.data())
-def test_a_broken_run_folder_is_refused_or_resumed_and_nothing_else_is_lost(tmp_path_factory, original, data):
+def test_a_broken_run_folder_is_refused_or_resumed_and_nothing_else_is_lost(
+    tmp_path_factory, original, recalling, data
+):
     run = tmp_path_factory.mktemp("broken") / "run"
     shutil.copytree(original, run)
     names = sorted(path.name for path in run.iterdir() if not path.name.startswith("events."))
@@ -152,12 +162,13 @@ def test_a_broken_run_folder_is_refused_or_resumed_and_nothing_else_is_lost(tmp_
             if way == "folder" and name != "model.safetensors":  # a run that ends there has lost nothing else
                 file.mkdir()
     before = contents(run)
-    command = data.draw(st.sampled_from(["resume", "eval", "sample", "compare"]))
+    command = data.draw(st.sampled_from(["resume", "eval", "sample", "compare", "inside"]))
     extra = {
         "resume": ["--steps", 10],
         "eval": ["--lanes", 2, "--batches", 1],
         "sample": ["--length", 20],
         "compare": ["--out", run.parent / "curves.png"],
+        "inside": [recalling, "--out", run.parent / "inside.html"],
     }[command]
     code = alstm(command, run, *extra)
     after = contents(run)
@@ -180,7 +191,7 @@ def test_a_checkpoint_never_runs_code(tmp_path, original, kind):
     for path in find_checkpoints(run):
         path.unlink()
     with_digest(run, content)
-    for command in ("resume", "eval", "sample"):
+    for command in ("resume", "eval", "sample", "inside"):
         assert alstm(command, run) == 1
     assert not marker.exists()
 

@@ -256,6 +256,8 @@ def _on_run(rng: random.Random, run: Path) -> list[str]:
             ["eval", str(run), "--lanes", "2", "--batches", "1"],
             ["sample", str(run), "--length", "20"],
             ["compare", str(run), "--out", "curves.png"],
+            ["inside", str(run), "--out", "inside.html"],
+            ["inside", str(run), "--out", "inside.html", "--text", rng.choice(_TEXTS)],
             ["report", "--runs", str(run.parent), "--results", "results", "--out", "report.html"],
             ["train", "copy", "--hidden-size", "4", "--model", "lstm", "--steps", "2", "--out", str(run)],
         ]
@@ -442,6 +444,7 @@ def weights(case: Input) -> None:
             ["eval", str(file), "--lanes", "2", "--batches", "1"],
             ["sample", str(file), "--length", "10"],
             ["sample", str(file), "--length", "10", "--prompt", "a"],
+            ["inside", str(file), "--out", "inside.html"],
         ]
     )
 

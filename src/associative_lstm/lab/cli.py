@@ -114,9 +114,9 @@ def _app() -> "typer.Typer":
         version: bool = typer.Option(False, "--version", help="Print the version and leave."),
     ) -> None:
         if version:
-            from importlib import metadata
+            from associative_lstm import __version__
 
-            print(f"alstm {metadata.version('associative-lstm')}")
+            print(f"alstm {__version__}")
             raise typer.Exit
         if context.invoked_subcommand is None:
             print(context.get_help())
@@ -142,7 +142,7 @@ def _explained(error: Exception) -> tuple[str, int]:
     if isinstance(error, ValueError | OSError) and str(error):
         return str(error), 1
     if isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("associative_lstm"):
-        return f"the lab is not installed: pip install -e '.[lab]' in the project's folder ({error})", 1
+        return f"the lab is not installed: pip install 'associative-lstm[lab]' ({error})", 1
     if hasattr(error, "format_message"):  # wrong usage: of Click, or Typer's own copy of it
         return f"{error.format_message()} (see --help)", 2
     if os.environ.get("ALSTM_DEBUG"):

@@ -83,7 +83,9 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring a rename inside ``folder`` to the disk."""
+    """Bring a rename inside ``folder`` to the disk; Windows has no way to ask for it."""
+    if os.name == "nt":
+        return
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -118,4 +120,5 @@ def open_own(path: Path) -> IO[bytes]:
     """Open a file to append to it; it is made if need be. What :func:`refuse_foreign` refuses is not opened."""
     if os.path.lexists(path):
         refuse_foreign(path)
-    return open(path, "ab", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o644))
+    no_link = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
+    return open(path, "ab", opener=lambda name, flags: os.open(name, flags | no_link, 0o644))

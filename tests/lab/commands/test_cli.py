@@ -11,6 +11,7 @@ import pytest
 import torch
 from rich.console import Console
 
+import associative_lstm
 from associative_lstm.lab import cli
 from associative_lstm.lab.commands import common
 from associative_lstm.lab.commands.common import completing
@@ -211,6 +212,16 @@ def test_show_lists_the_tasks_and_info_the_machine(alstm):
     assert re.search(r"associative-lstm +128 +114,320 +float32, float64, bfloat16:\s+fused", out)
 
 
+def test_info_for_programs_is_one_object(alstm):
+    code, out, _ = alstm("info", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["versions"]["torch"] == torch.__version__
+    assert found["versions"]["associative-lstm"] == associative_lstm.__version__
+    assert set(found["networks"]) == set(NETWORKS)
+    assert found["networks"]["associative-lstm"]["paths"]["float32"]["path"] == "fused"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
@@ -279,7 +290,7 @@ def test_without_the_lab_there_is_one_sentence():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.startswith("alstm: the lab is not installed: pip install -e '.[lab]'")
+    assert done.stderr.startswith("alstm: the lab is not installed: pip install 'associative-lstm[lab]'")
     assert done.stderr.count("\n") == 1
 
 

@@ -20,6 +20,7 @@ def check(text):
     assert re.search(r"Associative LSTM +3/3 ", text)
     assert "the same questions to both" in text
     assert re.search(r"learning curves: .*demo\.png", text)
+    assert re.search(r"a page for a browser: .*inside\.html", text)
 
 
 def test_to_a_file(tmp_path, capsys):
@@ -34,6 +35,8 @@ def test_to_a_file(tmp_path, capsys):
     shares = re.findall(r"\) +(-?[\d.]+)%", done.stdout)
     assert len(shares) == 2
     assert all(0 <= float(share) < 20 for share in shares)  # hardly trained: a guess among 26 letters
+    page = (folder / "inside.html").read_text()
+    assert "Associative LSTM 128, 4 copies</b> and <b>LSTM 128</b>" in page
     assert done.stdout.endswith(f"runs: {folder}\n")
     assert main(["demo", "--out", str(folder)]) == 1
     assert capsys.readouterr().err == f"alstm: {folder} is not empty: choose another folder\n"

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import associative_lstm
 from associative_lstm.lab import cli
 from associative_lstm.lab.commands import inspect
 from associative_lstm.lab.run.folder import read_log
@@ -65,10 +66,8 @@ except AttributeError as error:
 
 
 def test_the_version_is_the_packages(capsys):
-    from importlib import metadata
-
     assert cli.main(["--version"]) == 0
-    assert capsys.readouterr().out == f"alstm {metadata.version('associative-lstm')}\n"
+    assert capsys.readouterr().out == f"alstm {associative_lstm.__version__}\n"
 
 
 # When Python first imports a module, or opens a file, of that name: while Typer is read, or PyTorch.

@@ -1,14 +1,18 @@
 """The page in Chromium: its network computes what Python's does, and the page shows it and obeys."""
 
+import base64
 import copy
 import random
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from associative_lstm import AssociativeLSTM, inside
-from associative_lstm.lab.inside.page import LONGEST, encode, write_page
+from associative_lstm.lab.inside.page import LONGEST, data_of, encode, html_of, write_page
 from associative_lstm.lab.run.model import SequenceModel
+from associative_lstm.lab.tasks import make_task
 from made_networks import lstm, reader
 
 NEAR = 1e-5
@@ -152,6 +156,59 @@ def test_the_page_computes_networks_that_no_preset_makes(load, tmp_path, kind):
     parts = inside.attribute(model, x.unsqueeze(1), logits.argmax(-1, keepdim=True), against="mean")
     for t, ours in enumerate(said["bits"]):
         near(ours["writes"], parts.writes[t, 0, :, : t + 1].sum((0, 2)))
+
+
+PAGES = sorted((Path(__file__).parents[3] / "docs" / "inside").glob("*.html"))
+
+
+def numbers(text):
+    return torch.from_numpy(np.frombuffer(base64.b64decode(text), "<f4").copy())
+
+
+def trained_in(page):
+    """The network of a page of one layer, made from what the page has of it."""
+    data = data_of(page.read_text(encoding="utf-8"))
+    [network] = data["networks"]
+    [spec] = network["layers"]
+    rows, rows_h = (
+        len(numbers(spec[f"weight_{name}"])) // width
+        for name, width in (("ih", spec["inputs"]), ("hh", spec["heads"] * spec["size"]))
+    )
+    options = {"num_copies": spec["copies"], "num_heads": spec["heads"], "activation": spec["activation"]}
+    learned = spec["c_0"] is not None
+    layer = AssociativeLSTM(
+        spec["inputs"],
+        spec["size"],
+        recurrent_update=rows == rows_h,
+        learn_initial_state=learned,
+        **options,
+    )
+    model = SequenceModel([layer], len(data["vocabulary"]))
+    with torch.no_grad():
+        for name in ("weight_ih", "weight_hh", "bias", *(("h_0", "c_0") if learned else ())):
+            parameter = getattr(layer, f"{name}_l0")
+            parameter.copy_(numbers(spec[name]).view_as(parameter))
+        layer.permutations_l0.copy_(torch.tensor(spec["permutations"]))
+        model.readout.weight.copy_(numbers(network["readout"]["weight"]).view_as(model.readout.weight))
+        model.readout.bias.copy_(numbers(network["readout"]["bias"]))
+    assert spec["angles"] is None
+    return reader(task=data["task"]).trained._replace(model=model), data["text"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_of_the_documentation_computes_what_python_does(load, page):
+    trained, text = trained_in(page)
+    tab = load(page)
+    tab.wait_for_selector(WHOLE)
+    agrees(tab, 0, trained, text)
+    agrees(tab, 0, trained, text_of(trained.task, 0))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_of_the_documentation_has_the_scripts_of_today(page):
+    html = page.read_text(encoding="utf-8")
+    data = data_of(html)
+    assert html == html_of(make_task(data["task"]), data), "python benchmarks/inside.py makes it anew"
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """`alstm inside`: the page that is written, and what it is not written of."""
 
 import base64
-import json
 import os
 import re
 
@@ -10,7 +9,7 @@ import pytest
 import torch
 
 from associative_lstm.lab import cli
-from associative_lstm.lab.inside.page import LONGEST, encode, fitting, load, render, samples
+from associative_lstm.lab.inside.page import LONGEST, data_of, encode, fitting, load, render, samples
 from associative_lstm.lab.run.config import complete
 from associative_lstm.lab.run.loop import train
 from associative_lstm.lab.tasks import make_task
@@ -43,10 +42,6 @@ def alstm(capsys, tmp_path, monkeypatch):
         return code, captured.out, captured.err
 
     return call
-
-
-def data_of(html):
-    return json.loads(re.search('<script type="application/json" id="data">(.*?)</script>', html)[1])
 
 
 def test_a_page_of_one_run(alstm, runs, tmp_path):

@@ -46,6 +46,7 @@ def demo(
     from associative_lstm.lab.draw.curves import plot_runs
     from associative_lstm.lab.experiments.demo import ask, compile_kernels, demo_configs, train_side_by_side
     from associative_lstm.lab.files import RunError
+    from associative_lstm.lab.inside.page import load, samples, write_page
 
     folder = out or next(p for k in range(1, 10_000) if not lexists(p := Path("runs") / f"demo-{k}"))
     if folder.exists() and any(folder.iterdir()):
@@ -63,9 +64,14 @@ def demo(
     queries = ask(folders, count=8, seed=seed)
     console.print(_measured(folders, seed))
     console.print(_answered(queries))
+    page = folder / "inside.html"
+    readers = [load(run) for run in folders.values()]
+    text, *examples = samples(readers[0].trained.task, seed)
+    write_page(readers, text, examples, page)
     seconds = counted(round(time.monotonic() - started), "second")
     console.print(f"{seconds}; ask further questions with: alstm sample {folders['lstm']}")
     console.print(f"learning curves: {picture}")
+    console.print(f"what they remember, a page for a browser: {page}")
     console.print(f"runs: {folder}")
 
 

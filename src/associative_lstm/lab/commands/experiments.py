@@ -16,6 +16,7 @@ from associative_lstm.lab.commands.verdicts import print_outcome
 from associative_lstm.lab.experiments.experiment import Experiment, Measurement
 from associative_lstm.lab.experiments.learning.figure import LearningFigure
 from associative_lstm.lab.experiments.learning.wikipedia import WikipediaFigure
+from associative_lstm.lab.experiments.recall.study import RecallStudy
 from associative_lstm.lab.experiments.registry import EXPERIMENTS
 from associative_lstm.lab.experiments.tables import Table, as_cells
 
@@ -82,7 +83,7 @@ def _command(experiment: Experiment) -> Callable[..., None]:
     match experiment:
         case WikipediaFigure():
             return learning.wikipedia_command(experiment)
-        case LearningFigure():
+        case LearningFigure() | RecallStudy():
             return learning.command(experiment)
         case Measurement():
             return _measurement(experiment)
@@ -110,7 +111,7 @@ def everything(
     cluster: learning.Cluster = None,
     address: learning.Address = None,
 ) -> None:
-    """Reproduce every figure and table but the Wikipedia one (fig10), which needs its text.
+    """Reproduce every figure and table but the Wikipedia one (fig10), which needs its text, and what needs weights.
 
     Runs that are done are not made again; figures 1 and 2, the properties and the tables are measured again (and left
     out with --smoke).

@@ -1,7 +1,9 @@
 """`alstm show` and `alstm info`: the tasks, and the machine."""
 
+import json
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.box import SIMPLE
@@ -64,13 +66,35 @@ def show(
 
 def info(
     seed: Annotated[int, typer.Option(help="Decides the weights of the layers tried.", **SEEDS)] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="The same for programs, and for reports.")] = False,
 ) -> None:
     """Print versions, threads, and which path each network takes here, and why.
 
     Example: alstm info
     """
-    import os
+    found = machine(seed)
+    if as_json:
+        print(json.dumps(found, indent=2))
+        return
+    for name, version in found["versions"].items():
+        console.print(f"{name}: {version or 'not installed'}")
+    console.print(
+        f"cores: {found['cores']}; PyTorch threads: {found['pytorch_threads']}; lab threads: 1 per process"
+    )
+    table = Table("network", "N_h", "parameters", "path on the CPU, and why", box=SIMPLE)
+    for name, network in found["networks"].items():
+        kinds: dict[str, list[str]] = {}
+        for kind, path in network["paths"].items():
+            kinds.setdefault(f"{path['path']} ({path['why']})", []).append(kind)
+        words = "\n".join(f"{', '.join(which)}: {path}" for path, which in kinds.items())
+        table.add_row(name, str(network["hidden_size"]), f"{network['parameters']:,}", words)
+    console.print(table)
+    console.print("parameters: on the assignment task, with its 80 symbols")
+    console.print(found["gpu"])
 
+
+def machine(seed: int) -> dict[str, Any]:
+    """Versions, threads, and of each network its size and its path for every type of numbers."""
     import torch
 
     from associative_lstm.kernels import choose_backend
@@ -79,28 +103,25 @@ def info(
     from associative_lstm.lab.run.folder import versions
     from associative_lstm.lab.run.model import build_model, count_parameters
 
-    for name, version in versions().items():
-        if name != "processes":
-            console.print(f"{name}: {version or 'not installed'}")
-    console.print(
-        f"cores: {os.cpu_count()}; PyTorch threads: {torch.get_num_threads()}; lab threads: 1 per process"
-    )
-    table = Table("network", "N_h", "parameters", "path on the CPU, and why", box=SIMPLE)
+    networks = {}
     for name, entry in NETWORKS.items():
         torch.manual_seed(seed)
         config = complete({"task": "assignment", "model": name})
-        parameters = count_parameters(build_model(config, task_of(config)))
-        paths: dict[str, list[str]] = {}
+        paths = {}
         for kind in (torch.float32, torch.float64, torch.bfloat16):
-            path, reason = "PyTorch's own routine", "there is none better"
+            path, why = "PyTorch's own routine", "there is none better"
             if entry.kernel is not None:
-                path, reason = choose_backend("auto", torch.device("cpu"), kind, entry.kernel)
-            paths.setdefault(f"{path} ({reason})", []).append(str(kind).removeprefix("torch."))
-        words = "\n".join(f"{', '.join(kinds)}: {path}" for path, kinds in paths.items())
-        table.add_row(name, str(entry.hidden_size), f"{parameters:,}", words)
-    console.print(table)
-    console.print("parameters: on the assignment task, with its 80 symbols")
-    console.print(_on_a_gpu())
+                path, why = choose_backend("auto", torch.device("cpu"), kind, entry.kernel)
+            paths[str(kind).removeprefix("torch.")] = {"path": path, "why": why}
+        parameters = count_parameters(build_model(config, task_of(config)))
+        networks[name] = {"hidden_size": entry.hidden_size, "parameters": parameters, "paths": paths}
+    return {
+        "versions": {name: version for name, version in versions().items() if name != "processes"},
+        "cores": os.cpu_count(),
+        "pytorch_threads": torch.get_num_threads(),
+        "networks": networks,
+        "gpu": _on_a_gpu(),
+    }
 
 
 def _on_a_gpu() -> str:

@@ -6,12 +6,14 @@ from typing import Annotated
 
 import typer
 
-from associative_lstm.lab.commands.common import errors, live_line, so_long
+from associative_lstm.lab.commands.common import errors, live_line, progress_bar, so_long
 from associative_lstm.lab.commands.jobs import Address, Cluster, Jobs, executing
 from associative_lstm.lab.commands.verdicts import print_outcome
+from associative_lstm.lab.experiments.experiment import Outcome
 from associative_lstm.lab.experiments.learning.figure import LearningFigure, preparation
 from associative_lstm.lab.experiments.learning.runs import Logs, make_runs
 from associative_lstm.lab.experiments.learning.wikipedia import WikipediaFigure, figure_10
+from associative_lstm.lab.experiments.recall.study import RecallStudy
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.sweep.jobs import Execute, GridProgress
 from associative_lstm.lab.tasks.corpus import find_corpus, keep_enwik8
@@ -26,7 +28,7 @@ Smoke = Annotated[
 ]
 
 
-def command(figure: LearningFigure) -> Callable[..., None]:
+def command(figure: LearningFigure | RecallStudy) -> Callable[..., None]:
     """The subcommand of a figure."""
 
     def reproduce(
@@ -45,7 +47,7 @@ def command(figure: LearningFigure) -> Callable[..., None]:
 
 
 def run_figures(
-    figures: Sequence[LearningFigure],
+    figures: Sequence[LearningFigure | RecallStudy],
     runs: Path,
     out: Path,
     jobs: int,
@@ -66,7 +68,7 @@ def run_figures(
 
 
 def _make_and_draw(
-    figures: Sequence[LearningFigure],
+    figures: Sequence[LearningFigure | RecallStudy],
     logs: Logs,
     folders: Mapping[str, Path],
     execute: Execute,
@@ -81,10 +83,19 @@ def _make_and_draw(
         needed = [logs.prepare(c) for figure in figures for c in figure.needed]
         failed = make_runs(logs.folder, needed, execute, show)
     for figure in figures:
-        print_outcome(figure.draw(folders[figure.name], logs, **about))
+        print_outcome(_drawn(figure, folders[figure.name], logs, about))
     if failed:
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         raise RunError(f"not all runs were made: {failed[0]}{more}; the same command goes on from there")
+
+
+def _drawn(
+    figure: LearningFigure | RecallStudy, folder: Path, logs: Logs, about: Mapping[str, object]
+) -> Outcome:
+    if isinstance(figure, LearningFigure):
+        return figure.draw(folder, logs, **about)
+    with progress_bar("looking into networks", len(figure.runs(logs))) as advance:
+        return figure.draw(folder, logs, advance=advance, **about)
 
 
 def wikipedia_command(figure: WikipediaFigure) -> Callable[..., None]:

@@ -2,6 +2,9 @@
 
 import base64
 import hashlib
+import json
+import re
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -84,7 +87,7 @@ def fitting(task: Task, text: str) -> str:
     return text[:LONGEST]
 
 
-def samples(task: Task, seed: int, length: int) -> list[str]:
+def samples(task: Task, seed: int, length: int = 120) -> list[str]:
     """Fresh texts of a task that makes its own: the first to be shown, the others to be chosen."""
     if "data" in task.settings:
         raise ValueError(f"task {task.name!r} makes no texts of its own: say with --text what shall be read")
@@ -109,7 +112,7 @@ def write_page(readers: list[Reader], text: str, examples: list[str], out: Path)
 
 
 def render(readers: list[Reader], text: str, examples: list[str]) -> str:
-    """The HTML text. Whatever comes from outside is escaped, and no script but the page's own may run."""
+    """The HTML text of readers and what they read."""
     check(readers)
     task = readers[0].trained.task
     data = {
@@ -123,6 +126,11 @@ def render(readers: list[Reader], text: str, examples: list[str]) -> str:
         "examples": examples,
         "networks": [_network(reader) for reader in readers],
     }
+    return html_of(task, data)
+
+
+def html_of(task: Task, data: Mapping[str, Any]) -> str:
+    """The HTML text. Whatever comes from outside is escaped, and no script but the page's own may run."""
     environment = Environment(
         loader=PackageLoader("associative_lstm.lab", "inside"),
         autoescape=True,
@@ -138,6 +146,15 @@ def render(readers: list[Reader], text: str, examples: list[str]) -> str:
     return environment.get_template("template.html").render(
         task=task, networks=data["networks"], data=data, style=style, script=script, allowed=_hash
     )
+
+
+def data_of(html: str) -> dict[str, Any]:
+    """What a page holds: with it and today's scripts the page can be made anew."""
+    found = re.search('<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
+    if found is None:
+        raise ValueError("this is no page that `alstm inside` has written")
+    data: dict[str, Any] = json.loads(found[1])
+    return data
 
 
 def _hash(text: str) -> str:

@@ -31,6 +31,7 @@ from typing import IO, Any
 
 from filelock import FileLock, Timeout
 
+from associative_lstm import __version__
 from associative_lstm.lab.files import (
     RunError,
     as_run_error,
@@ -337,8 +338,9 @@ def last_step(folder: str | os.PathLike[str]) -> int:
 
 def versions() -> dict[str, Any]:
     """What a run stands on."""
-    packages = ("associative-lstm", "torch", "numpy", "numba", "lightning-fabric")
+    packages = ("torch", "numpy", "numba", "lightning-fabric")
     found: dict[str, Any] = {"python": platform.python_version(), "platform": platform.platform()}
+    found["associative-lstm"] = __version__
     for package in packages:
         try:
             found[package] = metadata.version(package)

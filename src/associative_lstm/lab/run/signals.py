@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+HANG_UP: int | None = getattr(signal, "SIGHUP", None)  # Windows has none
+SIGNALS = (signal.SIGINT, signal.SIGTERM, *([] if HANG_UP is None else [HANG_UP]))
 
 Asked = Callable[[], int]
 """The number of the signal that has asked to stop; 0 as long as none has."""
@@ -26,7 +27,7 @@ def listening(*, patient: bool = False) -> Iterator[Asked]:
         nonlocal number
         number = heard
         for other, handler in before.items():
-            signal.signal(other, signal.SIG_IGN if patient or other == signal.SIGHUP else handler)
+            signal.signal(other, signal.SIG_IGN if patient or other == HANG_UP else handler)
 
     if threading.current_thread() is threading.main_thread():  # Python allows handlers in no other
         for each in SIGNALS:
@@ -39,13 +40,16 @@ def listening(*, patient: bool = False) -> Iterator[Asked]:
         yield lambda: number
     finally:
         for listened, handler in before.items():
-            if not number or not (patient or listened == number == signal.SIGHUP):
+            if not number or not (patient or listened == number == HANG_UP):
                 signal.signal(listened, handler)
 
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Signals come when this ends; a process that is started meanwhile never hears one."""
+    """Signals come when this ends; a process that is started meanwhile never hears one. Not so on Windows."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield

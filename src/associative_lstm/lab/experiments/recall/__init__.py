@@ -1,0 +1,1 @@
+"""What trained networks recall: of every answer, whether it was read from the write that it should be read from."""
