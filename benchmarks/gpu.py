@@ -7,6 +7,7 @@ the loops. The time is a prediction from these and from published figures of the
 """
 
 import argparse
+import inspect
 import itertools
 import os
 import re
@@ -101,7 +102,7 @@ def compile_kernel(kernel: Any, gpu: Gpu, size: int, copies: int, items: int, **
 
 def check_barriers(kernel: Any, code: str) -> None:
     """Refuse machine code without one of the barriers of the source, each on a line of its own: `.loc` names it."""
-    lines, first = kernel.raw_src, kernel.starting_line_number
+    lines, first = inspect.getsourcelines(kernel.fn)
     wanted = {first + k for k, line in enumerate(lines) if "tl.debug_barrier()" in line}
     assert len(wanted) == 3
     here, found = 0, set()
@@ -239,8 +240,13 @@ takes to launch one. All items of the batch are in that time.
 
 {table}
 
+<<<<<<< HEAD
 The largest spill is {spill} bytes: tiles do not grow with N_h. With one item a program waits for its weights, so that
 a step takes as long for one item as for a batch of as many as there are processors; with 16 items it multiplies, in
+=======
+The largest spill is {spill} bytes: tiles do not grow with N_h. With one item a program waits for its weights, so a
+step takes as long for one item as for a batch of as many as there are processors; with 16 items it multiplies, in
+>>>>>>> w/gpu
 full float32 precision (after `torch.set_float32_matmul_precision("high")` with the matrix units of NVIDIA's GPUs).
 
 cuDNN's LSTM, as published: with cuDNN 5 on a TITAN X, 128 units, batches of 32, 30 steps, 59.5 µs forward and

@@ -16,7 +16,7 @@ from associative_lstm.lab.run.checkpoint import usable_checkpoints
 from associative_lstm.lab.run.config import Config, complete, task_of
 from associative_lstm.lab.run.cost import cost_of
 from associative_lstm.lab.run.folder import read_config
-from associative_lstm.lab.run.model import SequenceModel, build_model, load_weights
+from associative_lstm.lab.run.model import SequenceModel, build_model, device_of, load_weights
 from associative_lstm.lab.tasks.base import Batch, Task
 
 
@@ -101,7 +101,7 @@ class Evaluation(NamedTuple):
 def read(model: SequenceModel, task: Task, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Tensor]]:
     """Every batch and the logits that it gets, the state carried through if the task is online."""
     state = None
-    device = model.readout.weight.device
+    device = device_of(model)
     for batch in batches:
         batch = batch.on(device)
         logits, state = model(batch.inputs, None if task.episodic else state)
@@ -219,7 +219,7 @@ def write_text(
     else:
         symbols = next(task.stream(1, seed, split="test")).inputs[:1, 0]
     symbol, written, state = symbols.unsqueeze(1), [], None
-    device = trained.model.readout.weight.device
+    device = device_of(trained.model)
     for _ in range(length):
         logits, state = trained.model(symbol.to(device), state)
         probabilities = torch.softmax(_finite(logits[-1, 0]).double().cpu() / temperature, dim=-1)

@@ -114,6 +114,11 @@ def count_parameters(model: nn.Module) -> int:
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
 
 
+def device_of(model: nn.Module) -> torch.device:
+    """Where a model computes; one without parameters, on the CPU."""
+    return next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
+
+
 def flatten_state(state: Any) -> list[Tensor]:
     """The tensors of a state, in order, whatever tuples they are in."""
     if isinstance(state, Tensor):

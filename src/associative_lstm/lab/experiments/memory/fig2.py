@@ -4,7 +4,6 @@ import csv
 import itertools
 import json
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -91,12 +90,15 @@ def run(
         save_table(out / "fig2.csv", table),
         write_claims(out / "claims.json", claims, **about),
     ]
-    unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss, in bytes
-    cost = {
+    cost: dict[str, float] = {
         "seconds": round(time.perf_counter() - started[0], 1),
         "processor_seconds": round(time.process_time() - started[1], 1),
-        "peak_mebibytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20),
     }
+    if sys.platform != "win32":  # which does not tell
+        import resource
+
+        unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss, in bytes
+        cost["peak_mebibytes"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20)
     # Apart from the claims, which are the same in every run.
     write_atomically(out / "cost.json", (json.dumps(cost, indent=2) + "\n").encode())
     return Outcome([*written, out / "cost.json"], claims, cost)
