@@ -240,13 +240,8 @@ takes to launch one. All items of the batch are in that time.
 
 {table}
 
-<<<<<<< HEAD
-The largest spill is {spill} bytes: tiles do not grow with N_h. With one item a program waits for its weights, so that
-a step takes as long for one item as for a batch of as many as there are processors; with 16 items it multiplies, in
-=======
-The largest spill is {spill} bytes: tiles do not grow with N_h. With one item a program waits for its weights, so a
-step takes as long for one item as for a batch of as many as there are processors; with 16 items it multiplies, in
->>>>>>> w/gpu
+The largest spill of one head is {spill} bytes: tiles do not grow with N_h. With one item a program waits for its weights,
+so a step takes as long for one item as for a batch of as many as there are processors; with 16 items it multiplies, in
 full float32 precision (after `torch.set_float32_matmul_precision("high")` with the matrix units of NVIDIA's GPUs).
 
 cuDNN's LSTM, as published: with cuDNN 5 on a TITAN X, 128 units, batches of 32, 30 steps, 59.5 µs forward and
