@@ -240,9 +240,10 @@ takes to launch one. All items of the batch are in that time.
 
 {table}
 
-The largest spill of one head is {spill} bytes: tiles do not grow with N_h. With one item a program waits for its weights,
-so a step takes as long for one item as for a batch of as many as there are processors; with 16 items it multiplies, in
-full float32 precision (after `torch.set_float32_matmul_precision("high")` with the matrix units of NVIDIA's GPUs).
+The largest spill of one head is {spill} bytes: tiles do not grow with N_h. With one item a program waits for
+its weights, so a step takes as long for one item as for a batch of as many as there are processors; with 16
+items it multiplies, in full float32 precision (after `torch.set_float32_matmul_precision("high")` with the
+matrix units of NVIDIA's GPUs).
 
 cuDNN's LSTM, as published: with cuDNN 5 on a TITAN X, 128 units, batches of 32, 30 steps, 59.5 µs forward and
 118.8 µs in training for each item (github.com/MaximumEntropy/cudnn_rnn_theano_benchmarks), which is 63 and 127 µs
