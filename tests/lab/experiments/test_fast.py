@@ -112,6 +112,13 @@ def test_shifts_that_cost_more(tmp_path, shifted, verdict):
     assert judged("9t", tmp_path).verdict == verdict
 
 
+def test_shifts_whose_seeds_overlap(tmp_path):
+    for task in ("xml", "assignment"):
+        write(tmp_path, task, "fast-associative-lstm-4", lambda step, seed: 0.15 if seed == 20 else 0.1)
+        write(tmp_path, task, "fast-shift", lambda step, seed: 0.14 if seed == 20 else 0.3)
+    assert judged("9t", tmp_path).verdict == "undecided"
+
+
 def test_a_rate_is_chosen_by_a_seed_that_is_not_judged(tmp_path):
     planned = curve("assignment", "fast-associative-lstm-4")
     needed = read_curve(tmp_path, planned).needed

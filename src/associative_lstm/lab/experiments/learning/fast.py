@@ -52,7 +52,8 @@ def _share(task: str, network: str, share: float) -> Criterion:
         }
         if not np.isfinite(solving_times(before)).all():
             return None, numbers | {"reason": "not solved from the paper's start"}
-        numbers["share"] = cost_ratio(solving_times(before), solving_times(now))
+        if np.isfinite(solving_times(now)).all():
+            numbers["share"] = cost_ratio(solving_times(before), solving_times(now))
         lost = any(run.diverged or measures.has_relapsed(run) for run in now.runs)
         return bool(
             np.mean(solving_times(now)) <= share * np.mean(solving_times(before))
@@ -122,7 +123,8 @@ def _as_well(found: Found) -> Decision:
         random, shift = (found[task, name] for name in (_FAST, _SHIFT))
         a, b = ([final_cost(run, c.curve.steps) for run in c.runs] for c in (random, shift))
         numbers |= {f"{task}, random": spread(a, "diverged"), f"{task}, shifts": spread(b, "diverged")}
-        verdicts.append(not measures.beats(a, b))
+        close = np.mean(b) < 1.1 * np.mean(a)
+        verdicts.append({True: False, False: True, None: True if close else None}[measures.beats(a, b)])
     return both(*verdicts), numbers
 
 
@@ -218,8 +220,8 @@ def _claims() -> list[LearningClaim]:
         LearningClaim(
             "9t",
             "Cyclic shifts in the place of random permutations learn as well (ours).",
-            "4 copies on XML and assignment: over the last tenth of the runs, it is not so that the cost of every "
-            "seed with shifts is higher, and by a tenth or more in the mean",
+            "4 copies on XML and assignment: over the last tenth of the runs, the mean cost with shifts is not "
+            "higher by a tenth or more; undecided if it is, but the seeds overlap",
             Criterion(list(itertools.product(_SHIFTED_ON, (_FAST, _SHIFT))), _as_well),
         ),
     ]

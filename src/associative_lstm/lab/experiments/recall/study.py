@@ -394,4 +394,5 @@ INSIDE = RecallStudy(
     "Inside: what trained networks recall",
     "Ours, not the paper's: of every answer, which write it was read from, and whether that was the one meant.",
     page="README.md",
+    ours=True,
 )
