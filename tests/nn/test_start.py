@@ -112,6 +112,7 @@ def test_matched_keys_write_and_read_alike_after_the_same_history(kind):
     rows = module.rows.input_key
     torch.testing.assert_close(weight[rows], context(1, heads) * other[rows])
     assert torch.equal(weight[: rows.start], other[: rows.start])
+    assert [context(1, 1), context(4, 1), context(4, 3)] == [1.5, 2.0, 1.0]
 
 
 def log_uniform_p(logarithms, horizon):

@@ -72,7 +72,13 @@ def test_as_low_as_the_papers_start_later(tmp_path, level, verdict):
 
 def test_one_seed_that_diverges_is_told(tmp_path):
     for task, network in CLAIMS["9j"].judged_by.needs:
-        write(tmp_path, task, network, falls(100), ends=(21,) if (task, network[-1]) == ("xml", "8") else ())
+        write(
+            tmp_path,
+            task,
+            network,
+            falls(100),
+            ends=(21,) if (task, network) == ("xml", "fast-associative-lstm-8") else (),
+        )
     claim = judged("9j", tmp_path)
     assert claim.verdict == "fails"
     assert claim.numbers["xml, Associative LSTM 128, 8 copies, fast"] == "1 diverged"
@@ -83,7 +89,7 @@ def test_a_part_that_no_task_misses(tmp_path, useless, verdict):
     for task in ABLATION_TASKS:
         for suffix, _, _ in WITHOUT:
             worse = suffix not in ("", useless) and task == "xml"
-            level = 0.2 if worse else 0.105  # a twentieth more is no difference
+            level = 0.2 if worse else 0.105 if suffix else 0.1  # a twentieth more is no difference
             write(tmp_path, task, f"fast-at-one-rate{suffix}", lambda step, seed, level=level: level)
     assert judged("9r", tmp_path).verdict == verdict
 

@@ -118,7 +118,7 @@ def test_half_a_recipe_over_a_run_that_was_made_by_another_is_refused(tmp_path, 
     files = ["--config", str(tmp_path / "run.toml"), "--out", str(tmp_path / "run")]
     assert cli.main(["train", *files, "--recipe", "fast"]) != 0
     said = " ".join(capfd.readouterr().err.split())
-    assert "says how its weights begin (key_init, forget_bias), and half of a recipe is none" in said
+    assert "says how it is trained (key_init, forget_bias), and half of a recipe is none" in said
     assert not (tmp_path / "run").exists()
 
 

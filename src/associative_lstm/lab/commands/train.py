@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from associative_lstm.lab.run.progress import Progress
 
 
+_OF_A_RECIPE = ("start", "key_init", "forget_bias", "clip", "schedule", "beta2")
+"""What a recipe decides together; a learning rate of one's own goes with any."""
+
+
 def a_folder(name: str | Path) -> Path:
     """The folder that was named: no name is none, and does not stand for the current folder."""
     if not str(name):
@@ -92,9 +96,9 @@ def train(
 def settings_from(file: Path | None, preset: str | None, flags: dict[str, Any]) -> dict[str, Any]:
     """What the file says, then the preset, then the flags that were given; without the first two, the fast recipe."""
     settings: dict[str, Any] = read_toml(file) if file else {} if preset else {"recipe": "fast"}
-    if flags.get("recipe") and (said := [key for key in ("key_init", "forget_bias") if key in settings]):
+    if flags.get("recipe") and (said := [key for key in _OF_A_RECIPE if key in settings]):
         raise ValueError(
-            f"--recipe: {file} says how its weights begin ({', '.join(said)}), and half of a recipe is none: take "
+            f"--recipe: {file} says how it is trained ({', '.join(said)}), and half of a recipe is none: take "
             "that out of the file, or give what is to change by itself (--clip 1, --schedule linear-end, ...)"
         )
     if preset is not None:

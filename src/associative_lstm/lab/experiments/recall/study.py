@@ -101,7 +101,7 @@ def read(out: Path) -> Measured:
 
 
 def judge_all(measured: Measured) -> list[Claim]:
-    """Every claim with its verdict, undecided where runs are missing."""
+    """Every claim with its verdict, undecided where runs are missing; what holds, where a seed is."""
     claims = []
     for key, (sentence, criterion, needs, decide) in CLAIMS.items():
         missing = [f"{task}/{network}" for task, network in needs if not measured.get((task, network))]
@@ -110,6 +110,8 @@ def judge_all(measured: Measured) -> list[Claim]:
             holds, numbers = None, {"not_yet_run": ", ".join(missing)}
         else:
             holds, numbers = decide([measured[need] for need in needs])
+            if holds and any(len(measured[need]) < len(curve(*need).seeds) for need in needs):
+                holds, numbers = None, numbers | {"reason": "not all seeds are there"}
             numbers.setdefault("seeds", float(min(len(measured[need]) for need in needs)))
         claims.append(replace(judge(sentence, criterion, holds, **numbers), key=key))
     return claims
