@@ -28,8 +28,8 @@ SENTENCES: tuple[tuple[Mapping[str, str], str], ...] = (
         _all("holds", "9a", "9k", "9l", "9m", "9n", "9o") | _all("fails", "9e", "9g"),
         "Why: the paper tells neither how its networks start nor whether gradients are clipped. From a start and by "
         "a recipe of ours, with the same equations, 4 copies solve the copy task in a tenth of the minibatches, "
-        "while XML and arithmetic are not yet as low after a quarter; on every task they stay ahead of an LSTM of the "
-        "same size that is trained by the same recipe. A claim is undecided where seeds overlap, diverge, or still "
+        "while XML and arithmetic are not yet as low after a quarter; on every task they stay ahead of an LSTM of "
+        "the same size that is trained by the same recipe. A claim is undecided where seeds overlap, diverge, or still "
         "improve when they end.",
     ),
 )
