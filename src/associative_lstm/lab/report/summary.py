@@ -29,8 +29,8 @@ SENTENCES: tuple[tuple[Mapping[str, str], str], ...] = (
         "Why: the paper tells neither how its networks start nor whether gradients are clipped. From a start and by "
         "a recipe of ours, with the same equations, 4 copies solve the copy task in a tenth of the minibatches, "
         "while XML and arithmetic are not yet as low after a quarter; on every task they stay ahead of an LSTM of "
-        "the same size that is trained by the same recipe. A claim is undecided where seeds overlap, diverge, or still "
-        "improve when they end.",
+        "the same size that is trained by the same recipe. A claim is undecided where seeds overlap, diverge, or "
+        "still improve when they end.",
     ),
 )
 """Each with the verdicts that it rests on: it is said only while they are those."""
