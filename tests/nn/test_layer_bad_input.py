@@ -86,7 +86,7 @@ def test_options_of_both(kind, options, error, words):
         (
             {"backend": "cuda"},
             ValueError,
-            "backend: expected one of 'auto', 'reference', 'fused', got 'cuda'",
+            "backend: expected one of 'auto', 'reference', 'fused', 'triton', got 'cuda'",
         ),
         ({"keep_states_every": 0}, ValueError, "keep_states_every: expected at least 1, got 0"),
     ],

@@ -90,7 +90,8 @@ class Server:
         import associative_lstm
 
         for module in pkgutil.walk_packages(associative_lstm.__path__, "associative_lstm."):
-            importlib.import_module(module.name)
+            if "triton" not in module.name:  # which the extra gpu brings
+                importlib.import_module(module.name)
         importlib.import_module(self.module)
 
     def warm(self, commands: Sequence[Sequence[str]], parent: Path) -> None:
