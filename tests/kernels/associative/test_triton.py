@@ -224,6 +224,22 @@ def test_it_is_an_operator_to_torch_compile():
 
 
 @interpreted
+def test_distributed_data_parallel_sees_its_gradients(tmp_path):
+    torch.manual_seed(0)
+    layer, x = AssociativeLSTM(3, 4, num_copies=2, backend="triton"), torch.randn(3, 2, 3)
+    alone = copy.deepcopy(layer)
+    alone(x)[0].sum().backward()
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        parallel = torch.nn.parallel.DistributedDataParallel(layer)
+        parallel(x)[0].sum().backward()
+    finally:
+        torch.distributed.destroy_process_group()
+    for ours, expected in zip(layer.parameters(), alone.parameters(), strict=True):
+        assert torch.equal(ours.grad, expected.grad)
+
+
+@interpreted
 def test_autocast_leaves_it_in_float32():
     torch.manual_seed(0)
     layer, x = AssociativeLSTM(3, 8, backend="triton"), torch.randn(4, 2, 3)
