@@ -176,7 +176,7 @@ def _network(reader: Reader) -> dict[str, Any]:
 def _layers(layer: nn.Module) -> list[dict[str, Any]]:
     """Each layer of a network as the scripts want it."""
     layers = []
-    for k in range(int(layer.num_layers)):  # type: ignore[arg-type]
+    for k in range(int(layer.num_layers)):  # type: ignore[arg-type]  # a module's attribute may be anything to mypy
         weights = {
             name: _base64(getattr(layer, f"{name}_l{k}", None)) for name in ("weight_ih", "weight_hh", "bias")
         }

@@ -111,7 +111,7 @@ def arithmetic(text: str) -> Iterator[Answer]:
 
 def copy(text: str) -> Iterator[Answer]:
     """`cah___:___`: the character, and not another of them. The answers stand beside the last blanks."""
-    count, start = len(re.match("[a-h]*", text)[0]), text.index(":") + 1  # type: ignore[index]
+    count, start = len(text) - len(text.lstrip("abcdefgh")), text.index(":") + 1
     for i in range(count):
         others = {
             "the character before": (i - 1,) if i else (),
