@@ -17,9 +17,9 @@ from pathlib import Path
 
 from PIL import Image
 
+from associative_lstm.lab.experiments.inside.study import ASSIGNMENT, COPY, INSIDE, ONE_HEAD, XML
 from associative_lstm.lab.experiments.learning.curves import curve
 from associative_lstm.lab.experiments.learning.runs import Logs, read_curve
-from associative_lstm.lab.experiments.recall.study import ASSIGNMENT, COPY, INSIDE, ONE_HEAD, XML
 from associative_lstm.lab.files import write_atomically
 from associative_lstm.lab.inside.page import data_of, html_of, load, samples, write_page
 from associative_lstm.lab.tasks import make_task

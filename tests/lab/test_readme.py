@@ -4,7 +4,7 @@ import re
 import shlex
 from pathlib import Path
 
-from associative_lstm.lab import cli, own
+from associative_lstm.lab import cli, from_file
 from associative_lstm.lab.run.folder import read_log
 
 README = Path(__file__).parents[2] / "README.md"
@@ -20,5 +20,5 @@ def test_the_readmes_task_can_be_trained(tmp_path, monkeypatch):
     try:
         assert cli.main([*arguments, "--steps", "3", "--out", "run"]) == 0
     finally:
-        own.forget()
+        from_file.forget()
     assert read_log("run")[-1]["step"] == 3

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from associative_lstm.lab.experiments.claim import read_claims
-from associative_lstm.lab.experiments.recall.study import judge_all, page_of, read
+from associative_lstm.lab.experiments.inside.study import judge_all, page_of, read
 
 ROOT = Path(__file__).parents[2]
 RESULTS, PAGE = ROOT / "results" / "inside", ROOT / "docs" / "inside.md"

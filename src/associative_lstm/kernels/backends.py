@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from associative_lstm.kernels.derivatives import looks_inside
+from associative_lstm.kernels.fallback import looks_inside
 
 BACKENDS = ("auto", "reference", "fused")
 ALL_BACKENDS = (*BACKENDS, "triton")  # of networks that have a kernel for GPUs

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from associative_lstm.kernels.derivatives import wants_operator
+from associative_lstm.kernels.fallback import wants_operator
 
 CPU = torch.device("cpu")
 Described = Iterable[tuple[str, Tensor | None, tuple[int, ...]]]

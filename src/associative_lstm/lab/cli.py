@@ -32,7 +32,7 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
 
 
 def _main(arguments: "Sequence[str] | None") -> int:
-    from associative_lstm.lab.commands.process import interruptible, lasting_streams
+    from associative_lstm.lab.commands.terminal import interruptible, lasting_streams
     from associative_lstm.lab.words import printable
 
     with lasting_streams() as outputs:
@@ -126,7 +126,7 @@ def _app() -> "typer.Typer":
 
 def _explained(error: Exception) -> tuple[str, int]:
     """What to say of an error, and the exit code."""
-    from associative_lstm.lab import own
+    from associative_lstm.lab import from_file
     from associative_lstm.lab.files import Interrupted, RunError, memory_lacked
 
     if isinstance(error, Interrupted):
@@ -135,7 +135,7 @@ def _explained(error: Exception) -> tuple[str, int]:
         return str(error), 1
     if lack := memory_lacked(error):
         return lack, 1
-    if (where := own.blamed(error)) and not os.environ.get("ALSTM_DEBUG"):
+    if (where := from_file.blamed(error)) and not os.environ.get("ALSTM_DEBUG"):
         return f"{where} (ALSTM_DEBUG=1 shows more)", 1
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror, 1

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from associative_lstm.kernels.compiler import target
-from associative_lstm.lab.bench import narrower, networks, speed
+from associative_lstm.lab.bench import narrow_vectors, networks, speed
 from associative_lstm.lab.bench.growth import exponent
 from associative_lstm.lab.bench.timing import Timing
 from associative_lstm.lab.cli import main
@@ -83,25 +83,27 @@ def test_the_command_writes_figures_and_tables(tmp_path, monkeypatch):
 
 def test_narrower_vectors_are_measured_and_said_to_be(tmp_path, monkeypatch):
     group = speed.measure(tiny(), 1, 0.01) | {"vector_bytes": 32}
-    monkeypatch.setattr(narrower, "possible", lambda: True)
-    monkeypatch.setattr(narrower, "groups", lambda *asked: [group])
+    monkeypatch.setattr(narrow_vectors, "possible", lambda: True)
+    monkeypatch.setattr(narrow_vectors, "groups", lambda *asked: [group])
     assert main(["bench", "--part", "narrower", "--threads", "1", "--out", str(tmp_path)]) == 0
     page = (tmp_path / "bench.md").read_text()
     assert "## tiny: training step, T 5, B 3, 1 thread, held to vectors of 32 bytes" in page
     assert "measured on this same machine" in page
 
 
-@pytest.mark.skipif(not narrower.possible(), reason="the CPU has no wider vectors, or is not of that family")
+@pytest.mark.skipif(
+    not narrow_vectors.possible(), reason="the CPU has no wider vectors, or is not of that family"
+)
 def test_a_process_is_held_to_narrower_vectors():
     program = """
 import torch
 from associative_lstm.kernels.compiler.target import VECTOR_BYTES
-from associative_lstm.lab.bench import narrower
-print(VECTOR_BYTES, torch.backends.cpu.get_cpu_capability(), narrower.possible())
+from associative_lstm.lab.bench import narrow_vectors
+print(VECTOR_BYTES, torch.backends.cpu.get_cpu_capability(), narrow_vectors.possible())
 """
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env=os.environ | narrower.AVX2,
+        env=os.environ | narrow_vectors.AVX2,
         capture_output=True,
         text=True,
         check=True,
@@ -113,7 +115,7 @@ def test_what_fails_there_is_told():
     with pytest.raises(
         RuntimeError, match=r"the benchmark with narrower vectors failed: .*expected one of tables"
     ):
-        narrower.groups(["no such part"], [1], 0.01, 0)
+        narrow_vectors.groups(["no such part"], [1], 0.01, 0)
 
 
 def test_an_unknown_part_is_named(capsys):

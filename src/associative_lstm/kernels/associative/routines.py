@@ -14,7 +14,7 @@ from torch import Tensor
 from associative_lstm.kernels.associative import reference
 from associative_lstm.kernels.associative.checks import check_devices, check_inputs, check_saved
 from associative_lstm.kernels.associative.inputs import Inputs
-from associative_lstm.kernels.derivatives import beyond_the_kernel, by_reference
+from associative_lstm.kernels.fallback import beyond_the_kernel, by_reference
 from associative_lstm.kernels.operators import differentiable, needs_gradient, operator
 
 _INPUTS = (

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from associative_lstm.kernels.compiler.runtime import announce_compilation
 from associative_lstm.kernels.compiler.threads import over_batch
-from associative_lstm.kernels.derivatives import beyond_the_kernel, by_reference
+from associative_lstm.kernels.fallback import beyond_the_kernel, by_reference
 from associative_lstm.kernels.ntm import loops, reference
 from associative_lstm.kernels.ntm.reference import NTMState
 from associative_lstm.kernels.operators import (

@@ -13,7 +13,7 @@ from torch import Tensor
 from associative_lstm.functional import check_permutations
 from associative_lstm.kernels.compiler.runtime import announce_compilation, jit
 from associative_lstm.kernels.compiler.threads import over_batch
-from associative_lstm.kernels.derivatives import in_forward_mode, is_batched
+from associative_lstm.kernels.fallback import in_forward_mode, is_batched
 from associative_lstm.kernels.operators import check_floating, check_tensors, differentiable, operator
 from associative_lstm.kernels.permutation import reference
 

@@ -8,7 +8,7 @@ from associative_lstm.functional import check_permutations
 from associative_lstm.kernels.compiler.fourier import table
 from associative_lstm.kernels.compiler.runtime import announce_compilation
 from associative_lstm.kernels.compiler.threads import over_batch
-from associative_lstm.kernels.derivatives import beyond_the_kernel, by_reference
+from associative_lstm.kernels.fallback import beyond_the_kernel, by_reference
 from associative_lstm.kernels.operators import (
     check_floating,
     check_tensors,

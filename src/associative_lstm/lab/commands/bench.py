@@ -32,7 +32,7 @@ def bench(
     """
     import torch
 
-    from associative_lstm.lab.bench import growth, memory, narrower, speed, start
+    from associative_lstm.lab.bench import growth, memory, narrow_vectors, speed, start
     from associative_lstm.lab.bench.commit import commit
     from associative_lstm.lab.bench.report import markdown, tables
     from associative_lstm.lab.files import write_atomically
@@ -58,12 +58,12 @@ def bench(
         return [speed.measure(*arguments, device=device)]
 
     def narrow() -> list[dict[str, Any]]:
-        return narrower.groups(["tables", "settings"], counts, seconds, seed)
+        return narrow_vectors.groups(["tables", "settings"], counts, seconds, seed)
 
     jobs: dict[str, Callable[[], list[tuple[str, Any]]]] = {
         "tables": lambda: each("groups", group, speed.TABLES),
         "settings": lambda: each("groups", group, speed.SETTINGS),
-        "narrower": lambda: [("narrower", narrow)] if narrower.possible() else [],
+        "narrower": lambda: [("narrower", narrow)] if narrow_vectors.possible() else [],
         "itself": lambda: each("itself", speed.against_itself, [*speed.TABLES[::2], *speed.SETTINGS]),
         "growth": lambda: [
             ("growth", lambda q=q: [growth.growth(q, counts[0], seconds)]) for q in growth.RANGES

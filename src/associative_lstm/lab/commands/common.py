@@ -48,7 +48,7 @@ Device = Annotated[
 def know(files: list[Path] | None) -> None:
     """Run the files that the user has named, so that what they register is known."""
     if files:
-        from associative_lstm.lab.own import load
+        from associative_lstm.lab.from_file import load
 
         load(files)
 

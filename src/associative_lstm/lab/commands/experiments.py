@@ -9,14 +9,14 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table as Shown
 
-from associative_lstm.lab.commands import learning
+from associative_lstm.lab.commands import reproduce_curves
 from associative_lstm.lab.commands.common import console, errors, progress_bar
 from associative_lstm.lab.commands.jobs import check_cluster
 from associative_lstm.lab.commands.verdicts import print_outcome
 from associative_lstm.lab.experiments.experiment import Experiment, Measurement
+from associative_lstm.lab.experiments.inside.study import InsideStudy
 from associative_lstm.lab.experiments.learning.figure import LearningFigure
 from associative_lstm.lab.experiments.learning.wikipedia import WikipediaFigure
-from associative_lstm.lab.experiments.recall.study import RecallStudy
 from associative_lstm.lab.experiments.registry import EXPERIMENTS
 from associative_lstm.lab.experiments.tables import Table, as_cells
 
@@ -82,9 +82,9 @@ def _command(experiment: Experiment) -> Callable[..., None]:
     """The subcommand of an experiment, by its kind."""
     match experiment:
         case WikipediaFigure():
-            return learning.wikipedia_command(experiment)
-        case LearningFigure() | RecallStudy():
-            return learning.command(experiment)
+            return reproduce_curves.wikipedia_command(experiment)
+        case LearningFigure() | InsideStudy():
+            return reproduce_curves.command(experiment)
         case Measurement():
             return _measurement(experiment)
         case Table():
@@ -103,13 +103,13 @@ for _experiment in EXPERIMENTS:
 
 @app.command("all")
 def everything(
-    runs: learning.Runs = learning.RUNS,
-    out: learning.Out = learning.OUT,
-    jobs: learning.Jobs = 1,
-    seed: learning.Seed = 0,
-    smoke: learning.Smoke = False,
-    cluster: learning.Cluster = None,
-    address: learning.Address = None,
+    runs: reproduce_curves.Runs = reproduce_curves.RUNS,
+    out: reproduce_curves.Out = reproduce_curves.OUT,
+    jobs: reproduce_curves.Jobs = 1,
+    seed: reproduce_curves.Seed = 0,
+    smoke: reproduce_curves.Smoke = False,
+    cluster: reproduce_curves.Cluster = None,
+    address: reproduce_curves.Address = None,
 ) -> None:
     """Reproduce every figure and table but the Wikipedia one (fig10), which needs its text, and what needs weights.
 
@@ -126,7 +126,7 @@ def everything(
             elif isinstance(experiment, Table):
                 _count_and_time(experiment, out / experiment.name, 10, seed)
     figures = [e for e in EXPERIMENTS if isinstance(e, LearningFigure) and e.in_all]
-    learning.run_figures(figures, runs, out, jobs, seed, smoke, cluster, address)
+    reproduce_curves.run_figures(figures, runs, out, jobs, seed, smoke, cluster, address)
 
 
 def _warn(message: str) -> None:

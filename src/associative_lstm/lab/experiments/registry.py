@@ -11,11 +11,11 @@
 """
 
 from associative_lstm.lab.experiments.experiment import Experiment
+from associative_lstm.lab.experiments.inside.study import INSIDE
 from associative_lstm.lab.experiments.learning.figures import FIGURES
 from associative_lstm.lab.experiments.memory.fig1 import FIG1
 from associative_lstm.lab.experiments.memory.fig2 import FIG2
 from associative_lstm.lab.experiments.memory.properties import PROPERTIES
-from associative_lstm.lab.experiments.recall.study import INSIDE
 from associative_lstm.lab.experiments.tables import TABLES
 
 EXPERIMENTS: tuple[Experiment, ...] = (FIG1, FIG2, PROPERTIES, *FIGURES, INSIDE, *TABLES)

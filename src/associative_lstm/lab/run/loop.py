@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from lightning_fabric import Fabric
 
-from associative_lstm.lab import own
+from associative_lstm.lab import from_file
 from associative_lstm.lab.files import Diverged, Interrupted, RunError, memory_lacked
 from associative_lstm.lab.run.checkpoint import export_weights, save_checkpoint
 from associative_lstm.lab.run.config import Config
@@ -240,7 +240,7 @@ def _agreed(trainer: Trainer, asked: Asked) -> int:
 
 
 def _interruption(trainer: Trainer, folder: Path, number: int) -> Interrupted:
-    how = f"{_command(trainer)} resume {quote(str(folder))}{own.flags()}"
+    how = f"{_command(trainer)} resume {quote(str(folder))}{from_file.flags()}"
     return Interrupted(f"stopped after step {trainer.step}; continue with: {how}", number)
 
 

@@ -9,9 +9,9 @@ import torch
 from associative_lstm import AssociativeLSTM, inside
 from associative_lstm.functional import conjugate, random_key
 from associative_lstm.lab import cli
+from associative_lstm.lab.experiments.inside import measure, study
+from associative_lstm.lab.experiments.inside.meant import ALIKE, MEANT, Answer
 from associative_lstm.lab.experiments.learning.curves import curve
-from associative_lstm.lab.experiments.recall import measure, study
-from associative_lstm.lab.experiments.recall.meant import ALIKE, MEANT, Answer
 from associative_lstm.lab.run.model import SequenceModel
 from made_networks import reader
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from associative_lstm.lab import cli, own
+from associative_lstm.lab import cli, from_file
 from associative_lstm.lab.networks import NETWORKS, register
 from associative_lstm.lab.run.config import complete
 from associative_lstm.lab.run.folder import read_log
@@ -60,7 +60,7 @@ def mine(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(MINE)
     yield path
-    own.forget()
+    from_file.forget()
 
 
 def alstm(capsys, *arguments):
@@ -73,9 +73,9 @@ def test_they_are_trained_resumed_and_evaluated(mine, tmp_path, capsys):
     whole, run, known = tmp_path / "whole", tmp_path / "run", ["--from", mine]
     train = ["train", "echo", "--model", "elman", *TINY]
     assert alstm(capsys, *train, "--steps", 20, "--out", whole, *known)[0] == 0
-    own.forget()
+    from_file.forget()
     assert alstm(capsys, *train, "--out", run, *known)[0] == 0
-    own.forget()
+    from_file.forget()
     assert alstm(capsys, "resume", run, "--steps", 20, *known)[0] == 0
     assert [line["cost"] for line in read_log(run)] == [line["cost"] for line in read_log(whole)]
     assert (run / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
@@ -96,7 +96,7 @@ def test_two_files_may_have_one_name(mine, tmp_path):
     other = tmp_path / "other" / "mine.py"
     other.parent.mkdir()
     other.write_text(MINE.replace('"echo"', '"echo-2"').replace('"elman"', '"elman-2"'))
-    own.load([mine, other])
+    from_file.load([mine, other])
     for name in ("echo", "echo-2"):
         assert sys.modules[TASKS[name].__module__].Echo is TASKS[name]
 
@@ -105,7 +105,7 @@ def test_a_run_alone_makes_nobody_run_a_file(mine, tmp_path, capsys):
     run = tmp_path / "run"
     assert alstm(capsys, "train", "echo", *TINY, "--model", "lstm", "--out", run, "--from", mine)[0] == 0
     assert alstm(capsys, "train", "xml", *TINY, "--model", "elman", "--out", tmp_path / "other")[0] == 0
-    own.forget()
+    from_file.forget()
     hint = "(one of your own is made known by --from FILE)\n"
     for command in ("resume", "eval", "sample", "compare"):
         code, out, err = alstm(capsys, command, run)
@@ -193,9 +193,9 @@ def test_an_option_that_it_does_not_have_is_refused(mine, capsys):
 
 
 def test_the_way_to_go_on_names_the_file(mine):
-    assert own.flags() == ""
-    own.load([mine])
-    assert own.flags() == f" --from {mine}"
+    assert from_file.flags() == ""
+    from_file.load([mine])
+    assert from_file.flags() == f" --from {mine}"
 
 
 def test_one_network_may_be_registered_twice():

@@ -11,10 +11,10 @@ import numpy as np
 from associative_lstm.lab.draw.tables import markdown_table
 from associative_lstm.lab.experiments.claim import Claim, judge, write_claims
 from associative_lstm.lab.experiments.experiment import Advance, Experiment, Outcome
+from associative_lstm.lab.experiments.inside.meant import ALIKE
+from associative_lstm.lab.experiments.inside.measure import measure
 from associative_lstm.lab.experiments.learning.curves import Curve, curve
 from associative_lstm.lab.experiments.learning.runs import Logs, Run
-from associative_lstm.lab.experiments.recall.meant import ALIKE
-from associative_lstm.lab.experiments.recall.measure import measure
 from associative_lstm.lab.files import RunError, write_atomically
 from associative_lstm.lab.run.checkpoint import find_checkpoints
 from associative_lstm.lab.run.evaluation import load_trained
@@ -35,7 +35,7 @@ Judged = tuple[bool | None, dict[str, float | str]]
 
 
 @dataclass(frozen=True)
-class RecallStudy(Experiment):
+class InsideStudy(Experiment):
     """An experiment on the weights of runs, which are made first if they are missing."""
 
     answers: int = 200
@@ -391,7 +391,7 @@ def _mean(values: Any) -> float:
     return float(np.mean(list(values)))
 
 
-INSIDE = RecallStudy(
+INSIDE = InsideStudy(
     "inside",
     "Inside: what trained networks recall",
     "Ours, not the paper's: of every answer, which write it was read from, and whether that was the one meant.",

@@ -90,7 +90,7 @@ sys.exit(code if come else f"it has come to its end without {name}")
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        ("import", "associative_lstm.lab.commands.process"),
+        ("import", "associative_lstm.lab.commands.terminal"),
         ("import", "typer"),
         ("import", "torch"),
         ("import", "torch.nn"),

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from associative_lstm import inside
-from associative_lstm.lab.experiments.recall.meant import ALIKE, MEANT, Answer
+from associative_lstm.lab.experiments.inside.meant import ALIKE, MEANT, Answer
 from associative_lstm.lab.run.evaluation import Trained
 from associative_lstm.lab.tasks.base import Task
 from associative_lstm.lab.tasks.online import OnlineTask

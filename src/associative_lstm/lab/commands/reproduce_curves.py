@@ -10,10 +10,10 @@ from associative_lstm.lab.commands.common import errors, live_line, progress_bar
 from associative_lstm.lab.commands.jobs import Address, Cluster, Jobs, executing
 from associative_lstm.lab.commands.verdicts import print_outcome
 from associative_lstm.lab.experiments.experiment import Outcome
+from associative_lstm.lab.experiments.inside.study import InsideStudy
 from associative_lstm.lab.experiments.learning.figure import LearningFigure, preparation
 from associative_lstm.lab.experiments.learning.runs import Logs, make_runs
 from associative_lstm.lab.experiments.learning.wikipedia import WikipediaFigure, figure_10
-from associative_lstm.lab.experiments.recall.study import RecallStudy
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.sweep.jobs import Execute, GridProgress
 from associative_lstm.lab.tasks.corpus import find_corpus, keep_enwik8
@@ -28,7 +28,7 @@ Smoke = Annotated[
 ]
 
 
-def command(figure: LearningFigure | RecallStudy) -> Callable[..., None]:
+def command(figure: LearningFigure | InsideStudy) -> Callable[..., None]:
     """The subcommand of a figure."""
 
     def reproduce(
@@ -47,7 +47,7 @@ def command(figure: LearningFigure | RecallStudy) -> Callable[..., None]:
 
 
 def run_figures(
-    figures: Sequence[LearningFigure | RecallStudy],
+    figures: Sequence[LearningFigure | InsideStudy],
     runs: Path,
     out: Path,
     jobs: int,
@@ -68,7 +68,7 @@ def run_figures(
 
 
 def _make_and_draw(
-    figures: Sequence[LearningFigure | RecallStudy],
+    figures: Sequence[LearningFigure | InsideStudy],
     logs: Logs,
     folders: Mapping[str, Path],
     execute: Execute,
@@ -90,7 +90,7 @@ def _make_and_draw(
 
 
 def _drawn(
-    figure: LearningFigure | RecallStudy, folder: Path, logs: Logs, about: Mapping[str, object]
+    figure: LearningFigure | InsideStudy, folder: Path, logs: Logs, about: Mapping[str, object]
 ) -> Outcome:
     if isinstance(figure, LearningFigure):
         return figure.draw(folder, logs, **about)
