@@ -216,14 +216,18 @@ def forward_item(z, y, c, h, permutations, turns, sizes, work):
             c_re, c_im = forget * c_re, forget * c_im
             for head in range(heads):
                 k_re, k_im, o_re, o_im = _permuted(work, span * head, permutations, s, j, left, sizes)
-                _store_pair(work, out_keys + 2 * (s * heads + head), j, n, left, o_re, o_im)
+                if not sizes.shifted:  # else it is loaded again, which is as cheap
+                    _store_pair(work, out_keys + 2 * (s * heads + head), j, n, left, o_re, o_im)
                 v_re, v_im = _load_pair(work, v + 2 * head, j, n, left)
                 c_re, c_im = _add_product(c_re, c_im, k_re, k_im, v_re, v_im)
             _store_pair(c, 2 * s, j, n, left, c_re, c_im)
         for head in range(heads):
             q_re, q_im = fill(z, 0.0), fill(z, 0.0)
             for s in range(copies):
-                k_re, k_im = _load_pair(work, out_keys + 2 * (s * heads + head), j, n, left)
+                if sizes.shifted:
+                    _, _, k_re, k_im = _permuted(work, span * head, permutations, s, j, left, sizes)
+                else:
+                    k_re, k_im = _load_pair(work, out_keys + 2 * (s * heads + head), j, n, left)
                 c_re, c_im = _load_pair(c, 2 * s, j, n, left)
                 q_re, q_im = _add_product(q_re, q_im, k_re, k_im, c_re, c_im)
             q_re, q_im = q_re * mean, q_im * mean
