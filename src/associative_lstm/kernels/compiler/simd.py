@@ -152,7 +152,7 @@ def store_pairs(typingctx, array, k, j, count, left, re, im):
 
 @intrinsic
 def store_fours(typingctx, array, k, j, count, left, p, q, r, s):
-    """Store four rows for `load_fours`, in rows k to k + 3: the numbers of a column side by side, column by column."""
+    """Store four rows for `load_fours`, in rows k to k + 3: the numbers of a column side by side."""
 
     def codegen(context, builder, signature, args):
         value, k, j, count, left, *parts = args
