@@ -104,7 +104,7 @@ def draw_sweep(title: str, curves: Sequence[CurveRuns]) -> Picture:
             if shown:
                 x, y = zip(*shown, strict=True)
                 axes.plot(x, y, linestyle=line, marker="o", color=colour, label=c.label)
-            ends = [final_cost(run, c.curve.steps) for run in c.runs]
+            ends = [final_cost(run, c.length) for run in c.runs]
             if c.rate is not None:
                 axes.plot([c.rate] * len(ends), ends, "x", color=colour, markersize=7)
         unit = TASKS[curves[0].curve.task].unit
