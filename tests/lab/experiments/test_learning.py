@@ -58,9 +58,11 @@ def write_curve(runs, task, network, *costs, best=1e-3):
     costs = costs * len(planned.seeds) if len(costs) == 1 else costs
     for rate in planned.rates:
         if rate != best:
-            write_run(planned, runs, rate, planned.seeds[0], lambda s: 50.0, planned.sweep_steps)
+            write_run(planned, runs, rate, planned.swept_with, lambda s: 50.0, planned.sweep_steps)
     for seed, cost in zip(planned.seeds, costs, strict=True):
         write_run(planned, runs, best, seed, lambda s, cost=cost: cost)
+    if planned.swept_with not in planned.seeds:
+        write_run(planned, runs, best, planned.swept_with, lambda s: costs[0])
 
 
 def run_of(values, task="xml", every=100):
@@ -164,10 +166,12 @@ def test_rates_too_close_to_call_are_trained_longer_until_one_is_best(tmp_path):
 def test_until_the_rates_are_settled_the_longest_runs_stand(tmp_path):
     planned = curve("xml", "lstm-512")
     for rate in RATES:
-        write_run(planned, tmp_path, rate, 0, lambda s: 2.0, planned.sweep_steps)
+        write_run(
+            planned, tmp_path, rate, 0, lambda s, rate=rate: 2.0 + (rate != 3e-3) / 10, planned.sweep_steps
+        )
     assert not read_curve(tmp_path, planned).can_be_judged  # a sweep is too short
-    lengthen(planned, tmp_path, 1e-3, lambda s: 1.5, 15_000)
-    lengthen(planned, tmp_path, 3e-3, lambda s: 1.2, 10_000)
+    lengthen(planned, tmp_path, 1e-3, lambda s: 2.1, 15_000)
+    lengthen(planned, tmp_path, 3e-3, lambda s: 2.0, 10_000)
     found = read_curve(tmp_path, planned)
     assert (found.rate, found.length, found.settled, found.finished) == (1e-3, 15_000, False, False)
     assert found.can_be_judged
@@ -180,7 +184,9 @@ def test_until_the_rates_are_settled_the_longest_runs_stand(tmp_path):
 def test_of_small_networks_every_seed_is_needed(tmp_path):
     planned = curve("assignment", "lstm-128")
     for rate in RATES:
-        write_run(planned, tmp_path, rate, 0, lambda s: 2.0, planned.sweep_steps)
+        write_run(
+            planned, tmp_path, rate, 0, lambda s, rate=rate: 2.0 + (rate != 3e-3) / 10, planned.sweep_steps
+        )
     for seed in (1, 2):
         assert not read_curve(tmp_path, planned).can_be_judged
         write_run(planned, tmp_path, 1e-3, seed, lambda s: 1.0, planned.sweep_steps)
@@ -368,8 +374,8 @@ OURS |= {"arithmetic": "associative-lstm-3-heads-4-batch-1"}
     ("ours", "ntm", "verdict"),
     [
         ((4.0, 1.0, 0.5), (4.0, 1.0, 2.0), "holds"),
-        ((4.0, 1.0, 2.0), (4.0, 1.0, 0.5), "undecided"),  # both come down to 2 without a rise
-        ((2.0, 4.0, 0.5), (4.0, 1.0, 0.5), "fails"),
+        ((4.0, 1.0, 2.0), (4.0, 1.0, 0.5), "fails"),
+        ((4.0, 1.0, 2.0), (4.0, 1.0, 2.0), "undecided"),
         ((4.0, 0.5, 0.9), (4.0, 2.0, 1.0), "undecided"),  # a rise below what the other has reached
         ((4.0, 1.0, 0.5), (4.0, 4.5, 3.0), "undecided"),  # a rise, of one that has not learned
     ],
@@ -493,7 +499,7 @@ def test_slightly_better_is_better_in_every_seed(tmp_path, tanh, verdict):
     assert "xml, Associative LSTM 128, 4 copies" in judged("13b", tmp_path).numbers
 
 
-@pytest.mark.parametrize(("falls_at", "verdict"), [(10_000, "holds"), (20_000, "holds"), (2000, "fails")])
+@pytest.mark.parametrize(("falls_at", "verdict"), [(10_000, "holds"), (5000, "holds"), (2000, "fails")])
 def test_other_minibatches_by_either_count(tmp_path, falls_at, verdict):
     """With minibatches of 1 the cost falls after 10,000; with 2, after as many minibatches or as many sequences."""
     pairs = zip(*[iter(CLAIMS["13c"].judged_by.needs)] * 2, strict=True)
@@ -524,9 +530,6 @@ def test_a_claim_is_judged_a_second_time_by_the_fast_recipe(tmp_path):
     assert "xml/fast-associative-lstm-8" in fast.numbers["not_yet_run"]
     for copies, cost in ((1, 0.4), (4, 0.2), (8, 0.1)):
         write_curve(tmp_path, "xml", f"fast-associative-lstm-{copies}", cost, best=5e-3)
-        write_run(
-            curve("xml", f"fast-associative-lstm-{copies}"), tmp_path, 5e-3, 19, lambda s, cost=cost: cost
-        )
     claim = judged("3a", tmp_path)
     assert (claim.verdict, claim.read(FAST).verdict) == ("fails", "holds")
     assert len(claim.read(FAST).runs) == 15

@@ -252,11 +252,19 @@ def test_every_claim_has_its_verdict_in_plain_words_and_its_letters_are_an_ancho
 
 
 def test_it_opens_with_what_came_out_and_a_wall_of_figures(page):
-    opening = page.text[: page.text.index("Claim Verdict Evidence")]
-    assert "Of the paper's 49 claims" in opening
+    opening = page.text[: page.text.index("Claim Verdict By the fast recipe Evidence")]
+    assert re.search(r"Of the paper's \d+ claims \d+ hold", opening)
+    assert re.search(r"By the fast recipe, of the \d+ of them about learning \d+ hold", opening)
+    for words in (
+        "failed as the paper trained, and holds by the fast recipe",
+        "trained by the same recipe catches up",
+    ):
+        assert words in opening
     assert "Changed since" not in opening
     pictured = [e.name for e in EXPERIMENTS if isinstance(e, LearningFigure) or e.pictures or e.points]
-    assert page.links[: len(pictured)] == [f"#{name}" for name in pictured]
+    first = page.links.index(f"#{pictured[0]}")  # before it, links to claims
+    assert all(link.startswith("#claim-") for link in page.links[:first])
+    assert page.links[first : first + len(pictured)] == [f"#{name}" for name in pictured]
     assert {f"#{experiment.name}" for experiment in EXPERIMENTS} <= set(page.links)
 
 

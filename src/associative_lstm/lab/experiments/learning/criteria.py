@@ -313,8 +313,8 @@ def steadier(task: str, networks: Sequence[str], *, where_both_are: bool = True)
     def decide(found: Found) -> Decision:
         curves = [found[task, name] for name in networks]
         until = _until(*curves)
-        ends = [final_cost(run, until) for c in curves for run in c.runs]
-        floor = max(ends) if where_both_are and np.isfinite(ends).all() else 0.0
+        lowest = [measures.lowest_cost(run, until) for c in curves for run in c.runs]
+        floor = max(lowest) if where_both_are and np.isfinite(lowest).all() else 0.0
         ours, ntm = ([measures.roughness(run, until, floor) for run in c.runs] for c in curves)
         progress = [measures.progress(run, until) for c in curves for run in c.runs]
         down = f" down to {floor:.3g} bits" if floor else ""

@@ -103,7 +103,8 @@ def draw_sweep(title: str, curves: Sequence[CurveRuns]) -> Picture:
             shown = [(rate, cost) for rate, cost in zip(rates, costs, strict=True) if np.isfinite(cost)]
             if shown:
                 x, y = zip(*shown, strict=True)
-                axes.plot(x, y, linestyle=line, marker="o", color=colour, label=c.label)
+                label = f"{c.label}, after {c.curve.sweep_steps:,}"
+                axes.plot(x, y, linestyle=line, marker="o", color=colour, label=label)
             ends = [final_cost(run, c.length) for run in c.runs]
             if c.rate is not None:
                 axes.plot([c.rate] * len(ends), ends, "x", color=colour, markersize=7)
@@ -111,6 +112,6 @@ def draw_sweep(title: str, curves: Sequence[CurveRuns]) -> Picture:
         axes.set(xscale="log", yscale="log", xlabel="learning rate", ylabel=unit)
         _legend(picture, axes, loc="outside lower left", ncols=2)
         picture.suptitle(f"{title}: the sweep of learning rates", x=0.01, ha="left", fontsize=14)
-        note = "dots: end of the sweep, first seed; crosses: end of the run, every seed, best rate"
+        note = "dots: after so many minibatches, first seed; crosses: end of the run, every seed, best rate"
         axes.set_title(note, loc="left", fontsize=11, color="0.35")
     return picture

@@ -19,6 +19,11 @@ def final_cost(run: Run, until: int) -> float:
     return run.last(0.1, until=until)
 
 
+def lowest_cost(run: Run, until: int) -> float:
+    """The mean cost over that tenth of the minibatches up to ``until`` in which it is lowest."""
+    return min(run.last(1 / k, until=until * k // 10) for k in range(1, 11))
+
+
 def whole_cost(run: Run, until: int) -> float:
     """The mean cost over all the minibatches up to ``until``: small for a network that learns fast and well."""
     return run.last(1.0, until=until)
