@@ -62,7 +62,7 @@ def _networks() -> Iterable[Network]:
         label = f"Associative LSTM 128, 3 heads, {so_many}"
         yield Network(f"associative-lstm-3-heads-{copies}", label, heads, large=True)
         one, name = heads | {"batch_size": 1}, f"associative-lstm-3-heads-{copies}-batch-1"
-        yield Network(name, label, one, large=True)
+        yield Network(name, label, one, large=True, look=(BLUE, "--") if copies == 4 else None)
         yield Network(f"{name}{_W_HU[0]}", f"{label}{_W_HU[1]}", one | _W_HU[2], large=True)
     preset, label = PRESETS["associative-lstm-4"], "Associative LSTM 128, 4 copies"
     name, with_w_hu = f"associative-lstm-4{_W_HU[0]}", preset | _W_HU[2]

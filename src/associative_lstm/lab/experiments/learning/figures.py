@@ -113,8 +113,8 @@ def _against_ntm(number: int, title: str, task: str, letters: str) -> LearningFi
     )
     title = f"{title}, minibatches of 1, against the NTM"
     end = ours.removeprefix(without_w_hu)
-    networks = ("lstm-512-batch-1", *(f"{name}-batch-1{end}" for name in _HEADS), ntm)
-    return _figure(number, title, task, networks, *solving, steadily)
+    networks = ("lstm-512-batch-1", *(f"{name}-batch-1{end}" for name in _HEADS), without_w_hu, ntm)
+    return _figure(number, title, task, dict.fromkeys(networks), *solving, steadily)
 
 
 def _choices() -> LearningFigure:
