@@ -110,6 +110,10 @@ def draw_sweep(title: str, curves: Sequence[CurveRuns]) -> Picture:
                 axes.plot([c.rate] * len(ends), ends, "x", color=colour, markersize=7)
         unit = TASKS[curves[0].curve.task].unit
         axes.set(xscale="log", yscale="log", xlabel="learning rate", ylabel=unit)
+        axes.set_xticks(sorted({rate for c in curves for rate in c.sweep} or {1e-3}))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter("")
+        axes.yaxis.set_major_formatter("{x:g}")
         _legend(picture, axes, loc="outside lower left", ncols=2)
         picture.suptitle(f"{title}: the sweep of learning rates", x=0.01, ha="left", fontsize=14)
         note = "dots: after so many minibatches, first seed; crosses: end of the run, every seed, best rate"
