@@ -698,6 +698,17 @@ def test_every_figure_in_small(tmp_path, capfd, monkeypatch):
     assert "written: runs/smoke/fig6/fig6.png" in capfd.readouterr().out
 
 
+def test_the_fast_recipe_of_one_network_is_made_alone(tmp_path, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    chosen = ["--recipe", "fast", "--network", "fast-associative-lstm-4"]
+    assert main(["reproduce", "fig6", "--smoke", *chosen]) == 0
+    made = {path.parent.parent.name for path in (tmp_path / "runs/smoke/runs").rglob("config.toml")}
+    assert made == {"fast-associative-lstm-4"}
+    capfd.readouterr()
+    assert main(["reproduce", "fig6", "--smoke", "--network", "fast-associative-lstm-4"]) == 1
+    assert "network must be one of lstm-128, " in capfd.readouterr().err
+
+
 def test_a_curve_is_read_once_for_picture_and_claims(tmp_path, monkeypatch):
     for copies in (1, 4, 8):
         write_curve(tmp_path / "runs", "xml", f"associative-lstm-{copies}", 1.0 / copies)
