@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure as Picture
 from matplotlib.ticker import MaxNLocator
 
@@ -46,7 +47,7 @@ def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = Fal
                   transform=left.get_yaxis_transform())  # fmt: skip
         left.set_ylim(0, 1.2 * chance)
         right.set_yscale("log")
-        right.yaxis.set_major_formatter("{x:g}")
+        _label_plainly(right.yaxis)
         lowest, _ = right.get_ylim()
         right.set_ylim(max(lowest, 1e-4 * chance), 1.2 * chance)
         _legend(picture, left, loc="outside lower left", ncols=2)
@@ -58,6 +59,12 @@ def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = Fal
             "the same, logarithmic; every network at its best rate", loc="left", fontsize=11, color="0.35"
         )
     return picture
+
+
+def _label_plainly(axis: Axis) -> None:
+    """A logarithmic axis says 0.6, and not 6 times a power of ten."""
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(lambda x, _: f"{x:g}" if f"{x:e}"[0] in "246" else "")
 
 
 def _legend(picture: Picture, axes: Axes, **where: Any) -> None:
@@ -113,7 +120,7 @@ def draw_sweep(title: str, curves: Sequence[CurveRuns]) -> Picture:
         axes.set_xticks(sorted({rate for c in curves for rate in c.sweep} or {1e-3}))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter("")
-        axes.yaxis.set_major_formatter("{x:g}")
+        _label_plainly(axes.yaxis)
         _legend(picture, axes, loc="outside lower left", ncols=2)
         picture.suptitle(f"{title}: the sweep of learning rates", x=0.01, ha="left", fontsize=14)
         note = "dots: after so many minibatches, first seed; crosses: end of the run, every seed, best rate"
