@@ -63,8 +63,15 @@ def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = Fal
 
 def _label_plainly(axis: Axis) -> None:
     """A logarithmic axis says 0.6, and not 6 times a power of ten."""
+
+    def between(x: float, _: float) -> str:
+        lowest, highest = axis.get_view_interval()
+        return (
+            f"{x:g}" if highest < 30 * lowest and f"{x:e}"[0] in "246" else ""
+        )  # else powers of ten are enough
+
     axis.set_major_formatter("{x:g}")
-    axis.set_minor_formatter(lambda x, _: f"{x:g}" if f"{x:e}"[0] in "246" else "")
+    axis.set_minor_formatter(between)
 
 
 def _legend(picture: Picture, axes: Axes, **where: Any) -> None:
