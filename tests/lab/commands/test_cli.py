@@ -187,7 +187,7 @@ def test_compare_draws_one_picture_and_one_table(alstm, run, tmp_path):
     again = shutil.copytree(run, tmp_path / "again")
     code, out, _ = alstm("compare", run, again, "--out", tmp_path / "both.png")
     assert code == 0
-    assert "again" in "".join(out.split())  # nothing but the folder tells them apart
+    assert "again" in out  # nothing but the folder tells them apart
     assert alstm("train", "assignment", *TINY, "--window", 30, "--out", tmp_path / "wide[r]")[0] == 0
     code, out, _ = alstm("compare", run, tmp_path / "wide[r]", "--out", tmp_path / "wide[r].png")
     assert "window 20" in out

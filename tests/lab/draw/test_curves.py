@@ -31,7 +31,8 @@ def test_any_number_of_copies_has_a_look():
 def test_runs_that_differ_in_nothing_are_told_apart_by_their_folders():
     one, other = config("lstm-128"), config("lstm-128", seed=1)
     assert labels_of([one, other], ["a", "b"]) == ["LSTM 128, seed 0", "LSTM 128, seed 1"]
-    assert labels_of([one, one, other], ["a", "b", "c"]) == [
+    assert labels_of([one, one], ["x/a", "y/a"]) == ["LSTM 128, x/a", "LSTM 128, y/a"]
+    assert labels_of([one, one, other], ["x/a", "y/b", "c"]) == [
         "LSTM 128, seed 0, a",
         "LSTM 128, seed 0, b",
         "LSTM 128, seed 1",

@@ -37,10 +37,11 @@ def labels_of(configs: Sequence[Config], folders: Sequence[str | Path] = ()) -> 
             if len({value for value, other in zip(values, before, strict=True) if other == label}) > 1:
                 labels[k] = f"{label}, {key.replace('_', ' ')} {values[k]}"
     if folders:
+        names = [Path(folder).name for folder in folders]
+        names = names if len(set(names)) == len(names) else [str(folder) for folder in folders]
         same = {label for label in labels if labels.count(label) > 1}
         labels = [
-            f"{label}, {folder}" if label in same else label
-            for label, folder in zip(labels, folders, strict=True)
+            f"{label}, {name}" if label in same else label for label, name in zip(labels, names, strict=True)
         ]
     return labels
 
