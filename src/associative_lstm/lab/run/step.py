@@ -75,9 +75,9 @@ class Totals:
 class Trainer:
     """Adam on truncated backpropagation through time; gradients are clipped by their norm where the run says so.
 
-    The loss is the cost as the paper measures it, in bits: per sequence on episodic tasks, whose every batch starts
-    from the initial state; per scored symbol on online tasks, whose state is carried from window to window and whose
-    gradient is cut there.
+    The loss is the cost as the paper measures it, in bits: per sequence on its episodic tasks; per scored symbol on
+    online tasks, whose state is carried from window to window and whose gradient is cut there. Every batch of an
+    episodic task starts from the initial state.
     """
 
     def __init__(self, config: Config, fabric: Fabric, task: Task | None = None) -> None:
@@ -137,7 +137,8 @@ class Trainer:
     def backpropagate(self) -> tuple[list[float], int, State]:
         """The gradients of the next minibatch; its bits, units and bits of the answer; its symbols; the new state."""
         batch = next(self.stream).on(self.fabric.device)
-        logits, state = self._module(batch.inputs, self.state)
+        scored = batch.mask if self.task.sparse else None
+        logits, state = self._module(batch.inputs, self.state, scored)
         cost = cost_in_all(self.task, logits, batch)
         sums = [float(cost.bits.detach()), cost.units, cost.answer]
         processes = self.fabric.world_size
