@@ -1,10 +1,13 @@
-"""Colours of everything that is drawn: distinguishable with any kind of colour vision (Okabe and Ito, 2008).
+"""Colours of everything that is drawn: distinguishable with any kind of colour vision (Okabe and Ito, 2008; the
+second eight, of networks that are seldom drawn beside the first, are Tol's, 2021).
 
 Which network is drawn in which, its entry in ``networks.py`` says.
 """
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+ROSE, INDIGO, TEAL, OLIVE = "#CC6677", "#332288", "#44AA99", "#999933"
+WINE, GREY = "#882255", "#888888"
 CYCLE = [BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK]
 NAMED = {
     name.lower(): value

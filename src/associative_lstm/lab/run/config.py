@@ -150,6 +150,17 @@ class Config:
         None, "Feed h to the update (W_hu); the default is the paper's for the task."
     )
     learn_initial_state: bool | None = _key(None, "Learn the initial state (default: on copy tasks).")
+    head_size: int | None = _count(
+        None, "Rivals: of keys and values; a head's memory is its square.", 100_000
+    )
+    convolution: int | None = _key(
+        None, "Rivals: steps that keys and values are made of; 0 is one.", ge=0, le=1000
+    )
+    negative_eigenvalues: bool | None = _key(
+        None, "DeltaNets: a step can turn the memory's sign along a key."
+    )
+    span: int | None = _count(None, "Attention: steps that it looks back.")
+    mlp: int | None = _key(None, "Rivals: the width of an MLP, as a multiple; 0 is none.", ge=0, le=1000)
     batch_size: int | None = _count(None, "Lanes of a minibatch (default: the paper's).", 10_000)
     recipe: Literal["paper", "fast"] | None = _key(
         None, "The paper's way or the fast one: defaults of what follows and of --start; fast unless told."

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from associative_lstm.lab.files import RunError, memory_lacked
-from associative_lstm.lab.networks import NETWORKS
+from associative_lstm.lab.networks import NETWORKS, state_size
 from associative_lstm.lab.run.config import Config
 from associative_lstm.lab.tasks.base import Task
 
@@ -142,7 +142,7 @@ def _build(config: Config, task: Task) -> SequenceModel:
     settings = dict(vars(config))
     symbols, embedding = 0 if task.vocabulary is None else task.input_size, config.embedding or 0
     width = (embedding or task.input_size) * task.symbols_per_step * (2 if config.previous else 1)
-    for _ in range(config.layers):
+    for _ in range(1 if NETWORKS[config.model].stacked else config.layers):
         layers.append(NETWORKS[config.model].make(width, settings))
         width = int(layers[-1].output_size)
         # What is above the first starts as the layers of one network do.
@@ -179,6 +179,11 @@ def count_parameters(model: nn.Module) -> int:
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
 
 
+def count_state(model: SequenceModel, steps: int = 1) -> int:
+    """How many numbers are carried on to the next step, for one sequence, over all layers, after ``steps`` of it."""
+    return sum(state_size(layer, steps) for layer in model.layers)
+
+
 def device_of(model: nn.Module) -> torch.device:
     """Where a model computes; one without parameters, on the CPU."""
     return next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
@@ -206,12 +211,25 @@ def detach_state(state: Any) -> Any:
     return map_state(state, iter([tensor.detach() for tensor in flatten_state(state)]))
 
 
-def clone_like(template: Any, saved: list[Tensor]) -> Any:
-    """The saved tensors in the form of ``template``; other shapes or dtypes are an error."""
+def clone_like(template: Any, saved: list[Tensor], later: Any = None) -> Any:
+    """The saved tensors in the form of ``template``; other shapes or dtypes are an error.
+
+    ``later``: the state some steps later. A dimension that is larger there grows with time, and may have any size.
+    """
     expected = flatten_state(template)
-    shapes = [(tuple(t.shape), t.dtype) for t in expected]
-    if not isinstance(saved, list) or [(tuple(t.shape), t.dtype) for t in saved] != shapes:
+    grown = expected if later is None else flatten_state(later)
+    if (
+        not isinstance(saved, list)
+        or len(saved) != len(expected)
+        or not all(map(_fits, saved, expected, grown))
+    ):
         raise ValueError("the recurrent state has another form than the network's")
     return map_state(
         template, iter([t.to(e.device, copy=True) for t, e in zip(saved, expected, strict=True)])
     )
+
+
+def _fits(saved: Tensor, early: Tensor, late: Tensor) -> bool:
+    sizes = zip(saved.shape, early.shape, late.shape, strict=False)
+    same = (saved.dim(), saved.dtype) == (early.dim(), early.dtype)
+    return same and all(size == before or before != after for size, before, after in sizes)

@@ -205,7 +205,10 @@ class Trainer:
             type(v) in (int, float) for v in totals.values()
         ):
             raise ValueError("its totals are not numbers")
-        self.state = None if mine["state"] is None else clone_like(self._any_state(), mine["state"])
+        self.state = None
+        if mine["state"] is not None:
+            early, late = self._two_states()
+            self.state = clone_like(early, mine["state"], late)
         # now: the call that showed the form of a state may have left its mark
         load_weights(self.model, content["model"])
         self._load_moments(content["moments"])
@@ -228,10 +231,13 @@ class Trainer:
             {"state": moments, "param_groups": self.optimizer.state_dict()["param_groups"]}
         )
 
-    def _any_state(self) -> State:
+    def _two_states(self) -> tuple[State, State]:
+        """The states after a step and after two: what differs in form grows with time."""
         lanes = next(self.task.stream(self.config.batch_size or 1, 0, world_size=self.fabric.world_size))
+        x = lanes.inputs[:1].to(self.fabric.device)
         with torch.no_grad():
-            return self.model(lanes.inputs[:1].to(self.fabric.device))[1]
+            early = self.model(x)[1]
+            return early, self.model(x, early)[1]
 
     def weights(self) -> dict[str, Tensor]:
         """The model's weights and buffers by name."""
