@@ -135,7 +135,7 @@ def test_symbols_become_learned_vectors_side_by_side(task):
     several = (2,) if task == "mqar-stacked" else ()
     x = torch.randint(80, (5, 3, *several))
     vectors = model.embedding.weight[x].flatten(2)
-    assert model.layers[0].input_size == vectors.shape[-1] == 6 * len(several or (1,))
+    assert model.layers[0].input_size == vectors.shape[-1] == 6 * (several or (1,))[0]
     torch.testing.assert_close(model(x)[0], model.readout(model.layers[0](vectors)[0]))
     assert 0.5 < float(model.embedding.weight.detach().norm(dim=-1).mean()) < 1.5
 
