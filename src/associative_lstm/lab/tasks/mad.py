@@ -15,6 +15,7 @@ from associative_lstm.lab.tasks.fixed import Drawn, FixedTask, letters
 
 class _Mad(FixedTask):
     tested = 1280
+    recurrent_update = False  # what is written is in the input
     special = 0
     """How many symbols, the last, have a meaning of their own."""
 

@@ -16,6 +16,7 @@ class _Pairs(FixedTask):
     """Keys 1 to V/2 - 1 and values V/2 to V - 1, none of them twice in a sequence."""
 
     embedding = 64
+    recurrent_update = False  # what is written is a value, and in the input
     chance = 7.0
 
     def __init__(self, vocabulary: int, pairs: int, sequences: int) -> None:
