@@ -177,8 +177,13 @@ def _cost_table(costs: Costs) -> str:
 
 def block(measured: Measured) -> str:
     """What the documentation says of it."""
-    tables = [f"{SETTINGS[name].title}:\n\n{_accuracy_table(measured, name)}" for name in ("stacked", "mqar")]
-    return "\n\n".join([BEGIN, "\n".join(answer(measured)), *tables, END])
+    parts = ["\n".join(answer(measured))]
+    if measured:
+        parts += [
+            "![Accuracy against the numbers of state, and against pairs over copies](../results/recall/recall.png)",
+            "Every table, the claims and what each network costs: [results/recall](../results/recall/README.md).",
+        ]
+    return "\n\n".join([BEGIN, *parts, END])
 
 
 def filled(text: str, measured: Measured) -> str:
