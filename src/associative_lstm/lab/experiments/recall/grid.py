@@ -4,6 +4,9 @@ Every network is trained by the same recipe (``fast``) for as many minibatches, 
 learning rates are compared on one seed, by the cost on the test split; the seeds that are judged are others. State is
 counted in one way: the numbers that are carried from one step to the next for one sequence, over all layers; of
 attention, which keeps all that it has read, after the last step.
+
+How many pairs there are on stacked MQAR was chosen after one trial with seed 0, in which 16 copies and 1,020 numbers
+recalled 0.99 of 16 pairs: twice as many are compared, so that there is something to tell apart.
 """
 
 import functools
@@ -114,7 +117,7 @@ class Setting:
     steps: int
     points: Sequence[Point] = field(hash=False)
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    minibatches: int = 2500
+    minibatches: int = 1500
     rates: tuple[float, ...] = RATES
 
     def curve(self, point: Point) -> Curve:
@@ -164,12 +167,12 @@ def _copies(pairs: int) -> Setting:
 def _mad(task: str, title: str, steps: int) -> Setting:
     points = [*_MEDIUM, _rival("large", "attention", 1, 32)]
     values = {"batch_size": 32, "previous": True}
-    return Setting(task, title, task, steps, points, values, minibatches=1500, rates=RATES[1:])
+    return Setting(task, title, task, steps, points, values, rates=RATES[1:])
 
 
 def _tracking(task: str, title: str, steps: int) -> Setting:
     points = [*_MEDIUM, _rival("large", "attention", 1, 32)]
-    return Setting(task, title, task, steps, points, {}, minibatches=1500, rates=RATES[1:])
+    return Setting(task, title, task, steps, points, rates=RATES[1:])
 
 
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
@@ -178,11 +181,11 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         for setting in (
             Setting(
                 "stacked",
-                "Stacked MQAR, 16 pairs",
+                "Stacked MQAR, 32 pairs",
                 "mqar-stacked",
-                32,
-                [*_RECURRENT, *_attention(32)],
-                {"pairs": 16},
+                64,
+                [*_RECURRENT, *_attention(64)],
+                {"pairs": 32},
             ),
             Setting(
                 "mqar",
@@ -191,15 +194,16 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 64,
                 [*(point for point in _RECURRENT if point.name not in _ONCE), *_attention(64)],
                 {"previous": True},
+                minibatches=2500,
             ),
             *map(_copies, PAIRS),
             Setting(
-                "stacked-32",
-                "Stacked MQAR, 32 pairs",
+                "stacked-64",
+                "Stacked MQAR, 64 pairs",
                 "mqar-stacked",
-                64,
+                128,
                 [_BY_NAME[name] for name in ("associative-60-16", *_MODERN)],
-                {"pairs": 32},
+                {"pairs": 64},
             ),
             Setting(
                 "mqar-unaided",
@@ -207,6 +211,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "mqar",
                 64,
                 [_BY_NAME["associative-60-16"]],
+                minibatches=2500,
             ),
             _mad("mad-recall", "In-context recall", 127),
             _mad("mad-fuzzy", "Fuzzy recall", 128),

@@ -23,7 +23,7 @@ def page_of(measured: Measured, claims: Sequence[Claim], costs: Costs) -> str:
     """Everything that was measured, as Markdown."""
     lines = ["# Recall: beside what people use today", "", *answer(measured), ""]
     lines += ["## Claims", "", *_verdicts(claims), ""]
-    for name in ("stacked", "mqar", "stacked-32", "mqar-unaided"):
+    for name in ("stacked", "mqar", "stacked-64", "mqar-unaided"):
         lines += [f"## {SETTINGS[name].title}", "", _accuracy_table(measured, name), ""]
     lines += ["## What copies buy", "", _copies_table(measured), ""]
     lines += ["## MAD", "", _wide_table(measured, MAD, "accuracy"), ""]

@@ -275,7 +275,7 @@ CLAIMS: Mapping[str, tuple[str, str, list[Need], Callable[[Measured], Judged]]] 
         )
     },
     "12h": (
-        "With 256 numbers of state it recalls more of 16 stacked pairs than LSTM and GRU (ours).",
+        "With 256 numbers of state it recalls more of 32 stacked pairs than LSTM and GRU (ours).",
         f"{_MEAN}: every seed above every seed of both, by 0.05 in the mean; undecided if seeds overlap",
         _on("stacked", OURS["small"], "lstm-128", "gru-256"),
         _ahead("stacked", OURS["small"], ["lstm-128", "gru-256"], 0.05),
@@ -295,13 +295,13 @@ CLAIMS: Mapping[str, tuple[str, str, list[Need], Callable[[Measured], Judged]]] 
     ),
     "12k": (
         "With shifts it recalls as much as with random permutations (ours).",
-        f"16 stacked pairs, about 4,096 numbers: {_MEAN} at most {CLOSE} lower",
+        f"32 stacked pairs, about 4,096 numbers: {_MEAN} at most {CLOSE} lower",
         _on("stacked", OURS["large"], "associative-240-16-shift"),
         _not_behind("stacked", "associative-240-16-shift", [OURS["large"]]),
     ),
     "12l": (
         "With 4 heads it recalls as much as with 1, at the same state (ours).",
-        f"16 stacked pairs, about 1,024 numbers: {_MEAN} at most {CLOSE} lower",
+        f"32 stacked pairs, about 1,024 numbers: {_MEAN} at most {CLOSE} lower",
         _on("stacked", OURS["medium"], "associative-60-13-4"),
         _not_behind("stacked", "associative-60-13-4", [OURS["medium"]]),
     ),
@@ -332,7 +332,7 @@ CLAIMS: Mapping[str, tuple[str, str, list[Need], Callable[[Measured], Judged]]] 
         _mad_score,
     ),
     "12q": (
-        "With as many parameters, about 70,000, it recalls as much of 16 stacked pairs as today's networks (ours).",
+        "With as many parameters, about 70,000, it recalls as much of 32 stacked pairs as today's networks (ours).",
         f"16 copies and about 1,024 numbers of state, {_EQUAL}, each with about 4,096 numbers",
         _on("stacked", OURS["medium"], *MODERN["large"]),
         _not_behind("stacked", OURS["medium"], MODERN["large"]),
