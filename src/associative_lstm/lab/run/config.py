@@ -107,9 +107,9 @@ class Config:
     task: str
     data: str | None = _key(None, "Wikipedia: the file (plain, .gz or .zip); enwik8 is downloaded if absent.")
     window: int | None = _count(None, "Symbols between cuts of the gradient (default 100).", 1_000_000)
-    vocabulary: int | None = _count(None, "Recall tasks: how many symbols there are.", 20_000)
-    length: int | None = _count(None, "Recall and state tracking: steps of a (longest) sequence.", 100_000)
-    longest: int | None = _count(None, "State tracking: steps of the longest sequence tested on.", 100_000)
+    vocabulary: int | None = _count(None, "Recall tasks: how many symbols there are.", 10_000)
+    length: int | None = _count(None, "Recall and state tracking: steps of a (longest) sequence.", 10_000)
+    longest: int | None = _count(None, "State tracking: steps of the longest sequence tested on.", 10_000)
     pairs: int | None = _count(None, "MQAR: keys with a value each.", 10_000)
     copied: int | None = _count(None, "Selective copying: symbols to be copied.", 10_000)
     noise: float | None = _key(None, "Noisy recall: the share of pairs that are noise.", ge=0, lt=1)

@@ -3,9 +3,8 @@
 On the tasks of recall every next symbol is trained, as in the publication, and the answers alone are tested.
 """
 
-import itertools
 import math
-from collections.abc import Sequence
+import random
 from types import MappingProxyType
 
 import numpy as np
@@ -15,6 +14,7 @@ from associative_lstm.lab.tasks.fixed import Drawn, FixedTask, letters
 
 class _Mad(FixedTask):
     tested = 1280
+    embedding = 64
     recurrent_update = False  # what is written is in the input
     special = 0
     """How many symbols, the last, have a meaning of their own."""
@@ -144,38 +144,36 @@ class FuzzyRecall(_Mad):
         if length < least:
             raise ValueError(f"length must be at least {least} for task {self.name!r}, got {length}")
         self.chance = math.log2(vocabulary - self.special - keys)
-        self._keys = _motifs(range(keys), self.longest_key)
-        self._values = _motifs(range(keys, vocabulary - self.special), self.longest_value)
+        self._keys, self._values = range(keys), range(keys, vocabulary - self.special)
 
     def draw(self, rng: np.random.Generator, count: int, split: str) -> Drawn:
         width = self.length + 1
         inputs = np.full((count, width), self.input_size - 1)
         scored = np.zeros((count, width), dtype=np.bool_)
+        source = random.Random(int(rng.integers(2**62)))  # faster where few numbers are drawn at a time
         for row in range(count):
-            symbols, marks = self._sequence(rng, split == "train")
+            symbols, marks = self._sequence(source, split == "train")
             inputs[row, width - len(symbols) :] = symbols
             scored[row, width - len(symbols) :] = marks
         if split == "train":
             scored = np.ones_like(scored)
         return Drawn(inputs[:, :-1], inputs[:, 1:], scored[:, 1:])
 
-    def _sequence(self, rng: np.random.Generator, training: bool) -> tuple[list[int], list[bool]]:
+    def _sequence(self, source: random.Random, training: bool) -> tuple[list[int], list[bool]]:
         """The symbols of a sequence, and which of them belong to the value of a key that has come before."""
-        sizes = range(1, self.longest_key + 1) if training else [self.longest_key]
-        keys = [self._keys[size] for size in sizes]
+        shortest = 1 if training else self.longest_key
 
-        def any_of(motifs: Sequence[Sequence[tuple[int, ...]]]) -> tuple[int, ...]:
-            some = motifs[int(rng.random() * len(motifs))]
-            return some[int(rng.random() * len(some))]
+        def any_key() -> tuple[int, ...]:
+            return tuple(source.sample(self._keys, source.randint(shortest, self.longest_key)))
 
-        values = list(self._values.values())
-        asked, answer = any_of(keys), any_of(values)
+        def any_value() -> tuple[int, ...]:
+            return tuple(source.sample(self._values, source.randint(1, self.longest_value)))
+
+        asked, answer = any_key(), any_value()
         probe = len(asked) + len(answer)
         longest = self.longest_key + self.longest_value
         end = self.length - probe - longest
-        place = int(
-            rng.random() * (end - longest + 1)
-        )  # from which on the last key is to come for the first time
+        place = source.randint(0, end - longest)  # from there on the last key is to come for the first time
         known = {asked: answer}
         come: set[tuple[int, ...]] = set()
         symbols: list[int] = []
@@ -183,13 +181,13 @@ class FuzzyRecall(_Mad):
 
         def add(key: tuple[int, ...]) -> None:
             if key not in known:
-                known[key] = any_of(values)
+                known[key] = any_value()
             symbols.extend(key + known[key])
             marks.extend([False] * len(key) + [key in come] * len(known[key]))
             come.add(key)
 
         while len(symbols) < end:
-            add(asked if asked not in come and len(symbols) >= place else any_of(keys))
+            add(asked if asked not in come and len(symbols) >= place else any_key())
         add(asked)
         return symbols, marks
 
@@ -270,8 +268,3 @@ class Compression(_Mad):
         symbols = rng.integers(0, self.input_size - 1, (count, self.length))
         symbols[:, -1] = self.input_size - 1
         return Drawn(symbols, symbols, np.ones(symbols.shape, dtype=np.bool_))
-
-
-def _motifs(symbols: Sequence[int], longest: int) -> dict[int, list[tuple[int, ...]]]:
-    """By their length, all that can be made of different symbols."""
-    return {size: list(itertools.permutations(symbols, size)) for size in range(1, longest + 1)}
