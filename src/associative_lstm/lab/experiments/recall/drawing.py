@@ -8,14 +8,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from associative_lstm.lab.draw.pictures import style
-from associative_lstm.lab.experiments.recall.grid import COPIES, HEADS, OURS, PAIRS, SETTINGS, SHIFT, Point
+from associative_lstm.lab.experiments.recall.grid import (
+    COPIES,
+    HEADS,
+    OPEN,
+    OURS,
+    PAIRS,
+    SETTINGS,
+    SHIFT,
+    Point,
+)
 from associative_lstm.lab.experiments.recall.published import MQAR
 from associative_lstm.lab.networks import NETWORKS
 from associative_lstm.lab.palette import BLUE, CYCLE, SKY
 
 Measured = Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
 
-_OURS = {OURS: (BLUE, "-", "o"), SHIFT: (BLUE, "--", "s"), HEADS: (BLUE, ":", "D")}
+_OURS = {OURS: (BLUE, "-", "o"), SHIFT: (BLUE, "--", "s"), HEADS: (BLUE, ":", "D"), OPEN: (SKY, "-", "^")}
 
 
 def draw(measured: Measured) -> Figure:
@@ -48,7 +57,7 @@ def draw(measured: Measured) -> Figure:
 
 
 def _look(point: Point) -> tuple[str, str, str]:
-    if point.values["model"] == "associative-lstm":
+    if point.kind.startswith("Associative LSTM"):
         return _OURS.get(point.kind, (SKY, "-" if point.values["copies"] == 4 else "--", "o"))
     colour, line = NETWORKS[point.values["model"]].look(point.values)
     return colour, line, "o"

@@ -41,6 +41,7 @@ class Point:
 
 
 OURS, SHIFT, HEADS = "Associative LSTM, 16 copies", "Associative LSTM, shifts", "Associative LSTM, 4 heads"
+OPEN = "Associative LSTM, open loop"
 
 
 def _ours(size: str, hidden_size: int, copies: int, kind: str = "", **values: Any) -> Point:
@@ -78,6 +79,7 @@ _RECURRENT = [
     _ours("medium", 60, 13, HEADS, heads=4),
     _ours("large", 240, 16),
     _ours("large", 240, 16, SHIFT, permutation="shift"),
+    _ours("medium", 64, 16, OPEN, model="open-associative-lstm"),
     _plain("small", "lstm", 128),
     _plain("small", "gru", 256),
     _plain("small", "unitary-rnn", 256),
