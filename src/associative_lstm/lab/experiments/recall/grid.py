@@ -196,7 +196,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 64,
                 [*(point for point in _RECURRENT if point.name not in _ONCE), *_attention(64)],
                 {"previous": True},
-                minibatches=2500,
+                minibatches=2000,
             ),
             *map(_copies, PAIRS),
             Setting(
@@ -213,7 +213,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "mqar",
                 64,
                 [_BY_NAME["associative-60-16"]],
-                minibatches=2500,
+                minibatches=2000,
             ),
             _mad("mad-recall", "In-context recall", 127),
             _mad("mad-fuzzy", "Fuzzy recall", 128),
