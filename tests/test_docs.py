@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from associative_lstm.lab import cli
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 WRITTEN = [*PAGES, *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"))]
@@ -62,6 +64,13 @@ def test_every_page_is_in_the_navigation_and_every_entry_is_a_page():
 def test_programs_in_pages_are_python(page):
     for program in re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE):
         ast.parse(program)
+
+
+def test_every_command_is_on_the_page_of_commands(capsys):
+    assert cli.main(["--help"]) == 0
+    commands = re.findall(r"^  (\w+) ", capsys.readouterr().out.split("Commands:")[1], flags=re.MULTILINE)
+    listed = re.findall(r"^\| `alstm (\w+)", (ROOT / "docs" / "command.md").read_text(), flags=re.MULTILINE)
+    assert sorted(listed) == sorted(commands)
 
 
 def test_the_tutorials_programs_run_one_after_the_other():

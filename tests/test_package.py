@@ -5,6 +5,7 @@ wheel asks for. A package that is used and not declared is missing there.
 """
 
 import contextlib
+import importlib.util
 import os
 import re
 import subprocess
@@ -163,6 +164,17 @@ def test_the_lab_needs_its_extra_only(install, tmp_path):
     assert done.returncode == 0, done.stderr
     done = run(programs / "python", "-c", EVERY_MODULE, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed here")
+def test_a_cluster_needs_the_lab_and_its_extra_only(install, tmp_path):
+    """Ray itself is started by tests/lab/sweep/test_cluster.py; here, that it is found and asked."""
+    programs = install("lab", "cluster")
+    nowhere = ["--smoke", "--cluster", "ray", "--address", "127.0.0.1:1"]
+    done = run(programs / "alstm", "reproduce", "fig6", *nowhere, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "127.0.0.1:1" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
 
 
 EVERY_MODULE = """

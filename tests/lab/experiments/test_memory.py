@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -188,15 +189,29 @@ def test_claims_survive_the_disk(tmp_path: Path) -> None:
     assert [claim.verdict for claim in claims] == ["undecided", "holds", "fails"]
 
 
+@pytest.mark.parametrize("permutation", ["random", "shift"])
 @pytest.mark.parametrize(
     ("items", "size", "error", "power"), [(50, 1000, 0.3, 1.0), (2, 10, 0.5, 0.1), (1, 2, 1.0, 1.0)]
 )
-def test_capacity_is_the_fewest_copies(items: int, size: int, error: float, power: float) -> None:
-    plan = capacity.plan(items, size, error, power)
+def test_capacity_is_the_fewest_copies(
+    items: int, size: int, error: float, power: float, permutation: str
+) -> None:
+    plan = capacity.plan(items, size, error, power, permutation)
+    about: Any = {"size": size, "power": power, "permutation": permutation}
     assert plan.enough
-    assert expected_error(items, plan.copies, size=size, power=power) <= error
+    assert expected_error(items, plan.copies, **about) <= error
     if plan.copies > 1:
-        assert expected_error(items, plan.copies - 1, size=size, power=power) > error
+        assert expected_error(items, plan.copies - 1, **about) > error
+
+
+def test_capacity_of_shifts_ends_with_as_many_copies_as_there_are() -> None:
+    plan = capacity.plan(11, 64, 0.2, permutation="shift")
+    assert not plan.enough
+    assert plan.copies == 32
+    assert plan.expected == pytest.approx(plan.floor) == pytest.approx(10 / 32)
+    size = capacity.size_needed(11, 0.2, permutation="shift")
+    assert capacity.plan(11, size, 0.2, permutation="shift").enough
+    assert not capacity.plan(11, size - 2, 0.2, permutation="shift").enough
 
 
 def test_capacity_counts_the_bytes_of_a_memory() -> None:
@@ -220,7 +235,7 @@ def test_capacity_knows_what_no_number_of_copies_can_do() -> None:
 def test_capacity_tried_out_gives_the_expected_error() -> None:
     z = []
     for seed in range(12):
-        plan = capacity.plan(30, 400, 0.7, 2.0)
+        plan = capacity.plan(30, 400, 0.7, 2.0, ("random", "shift")[seed % 2])
         trial = capacity.try_out(plan, seed=seed)
         z.append((trial.error - plan.expected) / trial.deviation)
     assert abs(sum(z)) / math.sqrt(len(z)) < 3.5
@@ -240,6 +255,7 @@ def test_capacity_through_the_command(capsys: pytest.CaptureFixture[str]) -> Non
         ["--size", "201", "--error", "0.5"],
         ["--size", "200", "--error", "-1"],
         ["--size", "200", "--error", "nan"],
+        ["--size", "200", "--error", "1", "--permutation", "reverse"],
     ):
         assert cli.main(["capacity", "--items", "20", *bad]) == 1
         assert capsys.readouterr().err.count("\n") == 1

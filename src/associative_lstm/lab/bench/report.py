@@ -6,7 +6,10 @@ from associative_lstm.lab.draw.tables import markdown_table
 from associative_lstm.lab.words import counted
 
 _STEP = "A training step is forward, backward and Adam (fused=True)."
-_RATIOS = "A ratio is the median over turns, in each of which both were called; milliseconds are medians too."
+_RATIOS = (
+    "Speed is the time of what is compared with over that of the network, so 2 is twice as fast. Such a ratio is the "
+    "median over turns, in each of which both were called; milliseconds are medians too."
+)
 
 _NARROWER = (
     "What is held to narrower vectors was measured on this same machine: Numba, PyTorch and PyTorch's libraries were "
@@ -17,13 +20,13 @@ _NARROWER = (
 def markdown(results: dict[str, Any]) -> str:
     """All that `alstm bench` has measured, in tables.
 
-    >>> print(markdown({"versions": {"torch": "2.13.0"}}))
+    >>> print(markdown({"versions": {"torch": "2.13.0"}}))  # doctest: +ELLIPSIS
     # Speed and memory
     <BLANKLINE>
     Measured with torch 2.13.0.
     <BLANKLINE>
     A training step is forward, backward and Adam (fused=True).
-    A ratio is the median over turns, in each of which both were called; milliseconds are medians too.
+    Speed is ...
     <BLANKLINE>
     """
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
@@ -44,14 +47,14 @@ def tables(results: dict[str, Any]) -> list[str]:
             what += f", held to vectors of {group['vector_bytes']} bytes"
         lines += [f"## {group['title']}: {what}", ""]
         lines += _table(
-            ["network", "ms", "quartiles", f"{group['against']}, ms", "speed", "the paper's"],
+            ["network", "speed", "ms", "quartiles", f"{group['against']}, ms", "the paper's speed"],
             [
                 [
                     row["network"],
+                    f"{row['speed']:.2f}",
                     f"{row['milliseconds']:.2f}",
                     "{:.2f} to {:.2f}".format(*row["quartiles"]),
                     f"{row['against']['milliseconds']:.2f}",
-                    f"{row['speed']:.2f}",
                     "" if row["paper"] is None else f"{row['paper']:.2f}",
                 ]
                 for row in group["rows"][1:]

@@ -15,6 +15,9 @@ def capacity(
     size: Annotated[int, typer.Option(help="Real numbers of a key or a value (even).", min=2, max=10**15)],
     error: Annotated[float, typer.Option(help="Mean squared error per number that may remain.")],
     power: Annotated[float, typer.Option(help="Mean square of the numbers of the values.")] = 1.0,
+    permutation: Annotated[
+        str, typer.Option(help="random (the paper's) or shift: see docs/memory.md.")
+    ] = "random",
     limit: Annotated[float, typer.Option(help="GiB that trying out the memory may take.", min=0)] = 1.0,
     seed: Annotated[
         int, typer.Option(help="Decides the items with which the memory is tried out.", **SEEDS)
@@ -27,20 +30,25 @@ def capacity(
     from associative_lstm.lab.experiments.memory.capacity import plan, size_needed, tried_chunks, try_out
 
     finite("--limit", limit)
-    chosen = plan(items, size, error, power)
-    copies, one = counted(chosen.copies, "copy"), chosen.copies == 1
+    chosen = plan(items, size, error, power, permutation)
+    copies, one, shifts = counted(chosen.copies, "copy"), chosen.copies == 1, permutation == "shift"
     if chosen.enough:
         keep = "keeps" if one else "keep"
         console.print(f"{copies} {keep} the error of {counted(items, 'item')} at {error:g} or below.")
     else:
-        best = size_needed(items, error, power)
-        needed = counted(plan(items, best, error, power).copies, "copy")
+        best = size_needed(items, error, power, permutation)
+        needed = counted(plan(items, best, error, power, permutation).copies, "copy")
         elements = counted(size // 2, "element")
         console.print(
-            f"No number of copies brings the error down to {error:g}: with {size:,} numbers an item it stays above "
+            f"No number of copies brings the error down to {error:g}: with {size:,} numbers an item it stays "
+            f"{'at' if shifts else 'above'} "
             f"{chosen.floor:.4g}, because a key has only {elements} to permute. Longer items would do: "
             f"least memory at size {best:,}, with {needed}. Below is what {copies} {'gives' if one else 'give'} "
-            "here; twice as many would lower it by a quarter at most."
+            + (
+                "here, all there are."
+                if shifts
+                else "here; twice as many would lower it by a quarter at most."
+            )
         )
     table = Table("", "value", show_header=False)
     table.columns[1].justify = "right"

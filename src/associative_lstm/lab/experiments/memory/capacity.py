@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from associative_lstm.functional import check_count, check_size, random_key
+from associative_lstm.functional import check_count, check_permutation_kind, check_size, random_key
 from associative_lstm.lab.experiments.memory.threads import one_thread_each
 from associative_lstm.memory import HolographicMemory, expected_error
 
@@ -31,6 +31,7 @@ class Plan:
     expected: float
     floor: float
     enough: bool
+    permutation: str = "random"
 
     @property
     def bytes(self) -> int:
@@ -48,7 +49,7 @@ class Trial:
     read_seconds: float
 
 
-def plan(items: int, size: int, error: float, power: float = 1.0) -> Plan:
+def plan(items: int, size: int, error: float, power: float = 1.0, permutation: str = "random") -> Plan:
     r"""The fewest copies that bring the mean squared error down to ``error``.
 
     Solving `expected_error` for the copies, with :math:`a = (N_{items} - 1) \, p`,
@@ -58,15 +59,19 @@ def plan(items: int, size: int, error: float, power: float = 1.0) -> Plan:
         \quad\Leftrightarrow\quad
         C \ge \frac{a \, (1 - 2/N)}{error - 2a/N}
 
-    if the error is above the floor :math:`2a/N`. If not, the plan has N/2 copies, which give twice the floor.
+    if the error is above the floor :math:`2a/N`. If not, the plan has N/2 copies, which give twice the floor. With
+    shifts :math:`C \ge a / error`, and N/2 copies give the floor itself.
 
     >>> plan(items=100, size=1024, error=0.5).copies
     323
+    >>> plan(items=100, size=1024, error=0.5, permutation="shift").copies
+    198
     >>> plan(items=1000, size=1024, error=0.05).enough
     False
     """
     check_count("items", items, least=1)
     check_size("size", size)
+    check_permutation_kind(permutation)
     if items > _LARGEST:
         raise ValueError(f"items: expected at most {_LARGEST:,}, got {items}")
     for name, number in (("error", error), ("power", power)):
@@ -74,24 +79,28 @@ def plan(items: int, size: int, error: float, power: float = 1.0) -> Plan:
             raise ValueError(f"{name}: expected a number from 1e-30 to 1e30, got {number}")
     a = (items - 1) * power
     floor = 2 * a / size
-    enough = error > floor
-    # the tolerance keeps rounding from asking for a copy too many
-    copies = max(1, math.ceil(a * (1 - 2 / size) / (error - floor) - 1e-9)) if enough else size // 2
-    expected = expected_error(items, copies, size=size, power=power)
-    return Plan(items, size, power, copies, expected, floor, enough)
+    shifts = permutation == "shift"
+    enough = error >= floor if shifts else error > floor
+    copies = size // 2
+    if enough:  # the tolerance keeps rounding from asking for a copy too many
+        least = a / error if shifts else a * (1 - 2 / size) / (error - floor)
+        copies = max(1, math.ceil(least - 1e-9))
+    expected = expected_error(items, copies, size=size, power=power, permutation=permutation)
+    return Plan(items, size, power, copies, expected, floor, enough, permutation)
 
 
-def size_needed(items: int, error: float, power: float = 1.0) -> int:
+def size_needed(items: int, error: float, power: float = 1.0, permutation: str = "random") -> int:
     r"""The size at which copies for this error take the least memory: :math:`N = 4a/error`, with N/2 copies.
 
     Copies times size is :math:`a N^2 / (error \, N - 2a)` for large N, smallest there; below half of it, no number of
-    copies is enough.
+    copies is enough. With shifts it is the least size at which there are enough: :math:`N = 2a/error`.
 
     >>> size = size_needed(items=1000, error=0.05)
     >>> size, plan(1000, size, 0.05).copies
     (79920, 39959)
     """
-    return max(2, 2 * math.ceil(2 * (items - 1) * power / error))
+    halves = 1 if permutation == "shift" else 2
+    return max(2, 2 * math.ceil(halves * (items - 1) * power / error))
 
 
 def tried_chunks(plan: Plan) -> int:
@@ -103,7 +112,7 @@ def tried_chunks(plan: Plan) -> int:
 def try_out(plan: Plan, *, seed: int = 0, advance: Callable[[], None] = lambda: None) -> Trial:
     """Write that many random items to such a memory, and read some of them back."""
     generator = torch.Generator().manual_seed(seed)
-    memory = HolographicMemory(plan.size, plan.copies, generator=generator)
+    memory = HolographicMemory(plan.size, plan.copies, permutation=plan.permutation, generator=generator)
     kept: list[tuple[torch.Tensor, torch.Tensor]] = []
     seconds = 0.0
     for start in range(0, plan.items, CHUNK):
