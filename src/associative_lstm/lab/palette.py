@@ -1,6 +1,6 @@
 """Colours of everything that is drawn: distinguishable with any kind of colour vision (Okabe and Ito, 2008).
 
-The second row and the third, of networks that came later, are Tol's muted colours (2021) and a grey.
+The last two rows, of networks that came later, are Tol's muted colours (2021) and a grey.
 
 Which network is drawn in which, its entry in ``networks.py`` says.
 """
