@@ -1,5 +1,6 @@
-"""Colours of everything that is drawn: distinguishable with any kind of colour vision (Okabe and Ito, 2008; the
-second eight, of networks that are seldom drawn beside the first, are Tol's, 2021).
+"""Colours of everything that is drawn: distinguishable with any kind of colour vision (Okabe and Ito, 2008).
+
+The last two rows, of networks that came later, are Tol's muted colours (2021) and a grey.
 
 Which network is drawn in which, its entry in ``networks.py`` says.
 """

@@ -220,3 +220,43 @@ def test_a_sign_can_be_turned_with_negative_eigenvalues():
 def test_rotation_starts_anywhere():
     x = torch.randn(5, 4).double()
     torch.testing.assert_close(attention.rotate(x, 0)[2:], attention.rotate(x[2:], 2))
+
+
+def first_step(name):
+    """A block's mixer without convolution, a normalised first step, and what comes out of it."""
+    mixer = make(name, layers=1, convolution=0).blocks[0].mixer
+    x = torch.randn(1, 1, 6).double()
+    output, _ = mixer(x, [torch.zeros(1, *shape).double() for shape in mixer.state_shapes().values()])
+    return mixer, x[0, 0], output[0, 0]
+
+
+def test_the_first_step_of_mamba2_is_written_out():
+    mixer, u, output = first_step("Mamba2")
+    z, x, b, c, time = (mixer.project.weight @ u).split([8, 8, 4, 4, 2])
+    x, b, c = F.silu(x).view(2, 4), F.silu(b), F.silu(c)
+    time = F.softplus(time + mixer.time_step)
+    y = ((time * (b @ c) + mixer.skip)[:, None] * x).flatten() * F.silu(z)
+    y = y / y.square().mean().sqrt() * mixer.norm.weight
+    torch.testing.assert_close(output, mixer.out.weight @ y, rtol=1e-3, atol=1e-5)
+
+
+def test_the_first_step_of_gated_deltanet_is_written_out():
+    mixer, x, output = first_step("GatedDeltaNet")
+    q, k, v = F.silu(mixer.project.weight @ x).view(3, 2, 4)
+    alike = torch.cosine_similarity(q, k, dim=-1)
+    o = ((mixer.beta.weight @ x).sigmoid() * alike)[:, None] * v
+    o = o / o.square().mean(-1, keepdim=True).sqrt() * mixer.norm.weight
+    y = o.flatten() * F.silu(mixer.gate.weight @ x)
+    torch.testing.assert_close(output, mixer.out.weight @ y, rtol=1e-3, atol=1e-5)
+
+
+def test_the_first_step_of_mlstm_is_written_out():
+    mixer, x, output = first_step("MLSTM")
+    q, k = (mixer.project_qk.weight @ x).view(2, 2, 4)
+    v, z = (mixer.project_vz.weight @ x).split(8)
+    i, _ = mixer.gates(torch.cat([q.flatten(), k.flatten(), v])).view(2, 2)
+    read = i.exp() * (q * k).sum(-1) / 2
+    h = (read / read.abs().clamp(min=1))[:, None] * v.view(2, 4)
+    h = (h - h.mean(-1, keepdim=True)) / h.std(-1, correction=0, keepdim=True)
+    y = F.silu(z) * h.flatten() * mixer.norm
+    torch.testing.assert_close(output, mixer.out.weight @ y, rtol=1e-3, atol=1e-5)
