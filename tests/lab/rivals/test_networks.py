@@ -9,12 +9,12 @@ from torch.nn import functional as F
 from associative_lstm.lab import rivals
 from associative_lstm.lab.networks import NETWORKS, state_size
 from associative_lstm.lab.rivals import attention, deltanet, mamba2, mlstm
-from associative_lstm.lab.rivals.stack import ShortConvolution
+from associative_lstm.lab.rivals.stack import ShortConvolution, Stack
 from associative_lstm.lab.run.config import complete, task_of
 from associative_lstm.lab.run.model import build_model, count_state, flatten_state
 
 SMALL = {"num_heads": 2, "head_size": 4}
-BLOCKS = {name: getattr(rivals, name) for name in rivals.__all__ if name != "GRU"}
+BLOCKS = {name: getattr(rivals, name) for name in rivals.__all__ if issubclass(getattr(rivals, name), Stack)}
 each_network = pytest.mark.parametrize("name", BLOCKS)
 
 
@@ -136,6 +136,7 @@ SIZES = {
     "attention": ({"heads": 3, "head_size": 4, "layers": 2}, 2 * 2 * 3 * 4),  # a step's keys and values
     "mlstm": ({"hidden_size": 8, "heads": 3, "head_size": 4, "layers": 2}, 2 * (3 * (16 + 4 + 1) + 3 * 8)),
     "mamba2": ({"heads": 3, "head_size": 4, "layers": 2}, 2 * (3 * 16 + 3 * (3 * 4 + 2 * 4))),
+    "open-associative-lstm": ({"hidden_size": 6, "copies": 4}, 4 * 6),
     "deltanet": ({"heads": 3, "head_size": 4, "layers": 2}, 2 * (3 * 16 + 3 * 3 * 3 * 4)),
     "gated-deltanet": ({"heads": 3, "head_size": 4, "layers": 2, "convolution": 0}, 2 * 3 * 16),
 }

@@ -15,12 +15,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-import torch
-
 from associative_lstm.lab.experiments.learning.curves import RATES, Curve, Network
 from associative_lstm.lab.networks import NETWORKS
 from associative_lstm.lab.run.config import complete, task_of
-from associative_lstm.lab.run.model import build_model, count_parameters, flatten_state
+from associative_lstm.lab.run.model import build_model, count_parameters, count_state
 from associative_lstm.lab.words import counted
 
 SIZES: Mapping[str, int] = MappingProxyType({"small": 256, "medium": 1024, "large": 4096})
@@ -143,12 +141,8 @@ class Setting:
     def sizes(self, point: Point) -> tuple[int, int]:
         """The numbers of state after a whole sequence, and those that are learned."""
         config = self.curve(point).config(self.rates[0], SEEDS[0], self.minibatches)
-        task = task_of(config)
-        model = build_model(config, task)
-        several = (task.symbols_per_step,) if task.symbols_per_step > 1 else ()
-        with torch.no_grad():
-            _, state = model(torch.zeros(self.steps, 1, *several, dtype=torch.int64))
-        return sum(tensor.numel() for tensor in flatten_state(state)), count_parameters(model)
+        model = build_model(config, task_of(config))
+        return count_state(model, self.steps), count_parameters(model)
 
 
 def _copies(pairs: int) -> Setting:
