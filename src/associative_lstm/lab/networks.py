@@ -4,7 +4,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from associative_lstm.lab.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from associative_lstm.lab.palette import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    INDIGO,
+    OLIVE,
+    ORANGE,
+    PURPLE,
+    ROSE,
+    SKY,
+    TEAL,
+    VERMILION,
+    WINE,
+)
 from associative_lstm.lab.words import counted
 
 Settings = Mapping[str, Any]
@@ -28,6 +42,11 @@ ARGUMENTS = {
             "rotation",
             "recurrent_update",
             "learn_initial_state",
+            "head_size",
+            "convolution",
+            "negative_eigenvalues",
+            "span",
+            "mlp",
         )
     },
 }
@@ -39,7 +58,7 @@ class Entry:
     """What is true of a network, whatever it is trained on."""
 
     made_by: str | Callable[..., Any]
-    """A class of ``associative_lstm.nn`` by its name, or the class itself.
+    """A class of ``associative_lstm.nn`` or of ``associative_lstm.lab.rivals`` by its name, or the class itself.
 
     It is called with the input size, the hidden size and the options; it has ``input_size`` and ``output_size``, and
     is called ``output, state = network(x, state)``, time first, the state None at the start, else tensors in tuples.
@@ -51,6 +70,8 @@ class Entry:
     """Those of ``ARGUMENTS`` that it understands, each with its default; None leaves it to the start or the task."""
     starts: Callable[[], Mapping[str, Settings]] = dict
     """What it can begin from, by name (``paper``, ``fast``): the options that each decides."""
+    stacked: bool = False
+    """Whether it takes ``num_layers`` and stacks them itself; the lab stacks the others, network upon network."""
     even: bool = False
     """Whether N_h real numbers are half as many complex ones."""
     kernel: str | None = None
@@ -65,9 +86,14 @@ class Entry:
     def make(self, input_size: int, settings: Settings) -> Any:
         """The network of a complete configuration; PyTorch is imported here."""
         from associative_lstm import nn
+        from associative_lstm.lab import rivals
 
-        made_by = getattr(nn, self.made_by) if isinstance(self.made_by, str) else self.made_by
+        made_by = self.made_by
+        if isinstance(made_by, str):
+            made_by = getattr(rivals if made_by in rivals.__all__ else nn, made_by)
         arguments = {ARGUMENTS[key]: settings[key] for key in self.options}
+        if self.stacked:
+            arguments["num_layers"] = settings["layers"]
         return made_by(input_size, settings["hidden_size"], **arguments)
 
 
@@ -110,6 +136,22 @@ def _unitary(made_by: str, label: str, colour: str) -> Entry:
         even=True,
         kernel="unitary.fused",
         look=lambda settings: (colour, ":" if settings.get("hidden_size") == 1024 else "--"),
+    )
+
+
+def _rival(
+    made_by: str, label: str, colour: str, milliseconds: float, heads: int = 2, **options: Any
+) -> Entry:
+    """A network of residual blocks, whose state is as large as heads and their size say."""
+    return Entry(
+        made_by,
+        label,
+        hidden_size=64,
+        options={"heads": heads, "head_size": 32} | options | {"mlp": 0},
+        stacked=True,
+        details=lambda s: [f"{counted(s.get('heads') or heads, 'head')} of {s.get('head_size') or 32}"],
+        look=lambda settings: (colour, "-"),
+        milliseconds=lambda s: milliseconds * _units(s) * s.get("layers", 1),
     )
 
 
@@ -164,6 +206,39 @@ NETWORKS: dict[str, Entry] = {
         look=lambda settings: (ORANGE, "-"),
         milliseconds=lambda s: 5 * _units(s) ** 2,
     ),
+    "open-associative-lstm": Entry(
+        "OpenAssociativeLSTM",
+        "Associative LSTM, open loop",
+        options={
+            "copies": 1,
+            "heads": 1,
+            "key_init": None,
+            "forget_bias": None,
+            "update_init": None,
+            "horizon": 120,
+            "permutation": "random",
+        },
+        starts=_associative_starts,
+        even=True,
+        kernel="associative.fused",
+        details=_associative_details,
+        look=lambda settings: (SKY, ":"),
+        milliseconds=lambda s: 3 * (_units(s) * (s.get("heads") or 1)) ** 2 * s.get("layers", 1),
+    ),
+    "gru": Entry(
+        "GRU",
+        "GRU",
+        options=_TASKS_CHOICE,
+        look=lambda settings: (GREY, "-"),
+        milliseconds=lambda s: 3.5 * _units(s) ** 2 * s.get("layers", 1),
+    ),
+    "attention": _rival("Attention", "Attention", ROSE, 8, convolution=0, span=1024),
+    "mlstm": _rival("MLSTM", "mLSTM", INDIGO, 8, convolution=4),
+    "mamba2": _rival("Mamba2", "Mamba-2", TEAL, 8, heads=4, convolution=4),
+    "deltanet": _rival("DeltaNet", "DeltaNet", OLIVE, 8, convolution=4, negative_eigenvalues=False),
+    "gated-deltanet": _rival(
+        "GatedDeltaNet", "Gated DeltaNet", WINE, 8, convolution=4, negative_eigenvalues=False
+    ),
 }
 """Every network by name."""
 
@@ -189,6 +264,25 @@ def register(name: str, *, label: str | None = None, **entry: Any) -> Callable[[
         return made_by
 
     return enter
+
+
+def state_size(network: Any, steps: int = 1) -> int:
+    """How many numbers a network carries on to the next step, for one sequence, after ``steps`` of it.
+
+    Counted in the state that it gives. Only attention's grows with the steps.
+
+    >>> from associative_lstm.nn import LSTM, AssociativeLSTM
+    >>> state_size(LSTM(10, 128)), state_size(AssociativeLSTM(10, 128, num_copies=4))
+    (256, 640)
+    """
+    import torch
+
+    def count(state: Any) -> int:
+        return state.numel() if isinstance(state, torch.Tensor) else sum(map(count, state))
+
+    like = next(network.parameters())
+    with torch.no_grad():
+        return count(network(like.new_zeros(steps, 1, network.input_size))[1])
 
 
 def label_of(model: str, settings: Settings) -> str:

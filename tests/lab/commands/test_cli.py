@@ -214,7 +214,7 @@ def test_show_lists_the_tasks_and_info_the_machine(alstm):
     code, out, _ = alstm("info")
     assert code == 0
     assert "torch: " in out
-    assert re.search(r"associative-lstm +128 +114,320 +float32, float64, bfloat16:\s+fused", out)
+    assert re.search(r"associative-lstm +128 +114,320 +256 +float32, float64,\s+bfloat16:\s+fused", out)
 
 
 def test_info_for_programs_is_one_object(alstm):

@@ -68,7 +68,7 @@ def test_more_lanes_than_bytes_are_not_needed():
 def test_the_cost_is_that_of_the_bytes_with_the_state_carried_through(tmp_path, text):
     train(config(text), tmp_path / "run")
     trained = load_trained(tmp_path / "run")
-    bits, symbols = cost_of_reading(trained.model, trained.task, trained.task.read_test(lanes=1))
+    bits, symbols, _ = cost_of_reading(trained.model, trained.task, trained.task.read_test(lanes=1))
     source = torch.tensor(list(text.read_bytes()))
     border = 12_345 * 24 // 25
     whole = source[border - 501 :].unsqueeze(1)
@@ -171,7 +171,7 @@ def test_ctrl_c_in_an_evaluation_stops_it_and_the_run_goes_on_with_it(tmp_path, 
 
 
 def test_a_cost_that_is_not_finite_is_a_divergence(tmp_path, text, monkeypatch):
-    monkeypatch.setattr(loop, "cost_of_reading", lambda *_: (math.nan, 10))
+    monkeypatch.setattr(loop, "cost_of_reading", lambda *_: (math.nan, 10, 0))
     assert make_run(Job(config(text), tmp_path / "run")) is None
     reason = (tmp_path / "run" / DIVERGED).read_text()
     assert (

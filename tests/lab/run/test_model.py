@@ -116,3 +116,41 @@ def test_the_model_is_the_sum_of_its_parts():
     assert isinstance(layer, LSTM)
     output, _ = layer(torch.eye(80)[x])
     torch.testing.assert_close(model(x)[0], output @ model.readout.weight.T + model.readout.bias)
+
+
+def test_the_input_before_is_presented_beside_the_current_one():
+    model = model_of(task="xml", model="lstm", hidden_size=8, previous=True)
+    x = torch.randint(80, (5, 2))
+    codes = torch.eye(80)[x]
+    before = torch.cat([torch.zeros(1, 2, 80), codes[:-1]])
+    output, _ = model.layers[0](torch.cat([codes, before], -1))
+    torch.testing.assert_close(model(x)[0], model.readout(output))
+    first, state = model(x[:2])
+    torch.testing.assert_close(torch.cat([first, model(x[2:], state)[0]]), model(x)[0])
+
+
+@pytest.mark.parametrize("task", ["xml", "mqar-stacked"])
+def test_symbols_become_learned_vectors_side_by_side(task):
+    model = model_of(task=task, model="lstm", hidden_size=8, embedding=6)
+    several = (2,) if task == "mqar-stacked" else ()
+    x = torch.randint(80, (5, 3, *several))
+    vectors = model.embedding.weight[x].flatten(2)
+    assert model.layers[0].input_size == vectors.shape[-1] == 6 * (several or (1,))[0]
+    torch.testing.assert_close(model(x)[0], model.readout(model.layers[0](vectors)[0]))
+    assert 0.5 < float(model.embedding.weight.detach().norm(dim=-1).mean()) < 1.5
+
+
+def test_logits_of_scored_steps_are_those_of_all_steps():
+    model = model_of(task="mqar", model="lstm", hidden_size=8)
+    x, scored = torch.randint(256, (6, 3)), torch.rand(6, 3) < 0.4
+    torch.testing.assert_close(model(x, None, scored)[0], model(x)[0][scored])
+
+
+def test_compression_is_read_from_the_last_step_alone():
+    model = model_of(task="mad-compression", model="lstm", hidden_size=8)
+    x = torch.randint(16, (32, 2))
+    last = model.layers[0](model.embedding.weight[x])[0][-1]
+    logits = model(x)[0]
+    assert logits.shape == (32, 2, 16)
+    torch.testing.assert_close(logits, model.readout(model.decoder.hidden(last + model.decoder.positions)))
+    assert len({tuple(row) for row in logits[:, 0].tolist()}) == 32

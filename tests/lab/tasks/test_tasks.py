@@ -191,11 +191,13 @@ def test_batches_have_the_promised_shapes_and_types(task):
         assert targets.shape == (*mask.shape, task.output_size)
         assert inputs.dtype == targets.dtype == torch.float32
     else:
-        assert inputs.shape == targets.shape == mask.shape
+        several = (task.symbols_per_step,) if task.symbols_per_step > 1 else ()
+        assert inputs.shape == (*mask.shape, *several)
+        assert targets.shape == mask.shape
         assert inputs.dtype == targets.dtype == torch.int64
         assert len(task.vocabulary) == task.input_size
     online = "bits per character" if task.name == "wikipedia" else "bits per scored symbol"
-    assert task.unit == ("bits per sequence" if task.episodic else online)
+    assert task.unit == ("bits per sequence" if task.per_sequence else online)
 
 
 def test_copy_lays_out_characters_blanks_delimiter_and_answer():

@@ -4,7 +4,7 @@ import os
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
 from associative_lstm.lab.bench.timing import training_step
@@ -45,21 +45,27 @@ def saved_bytes(layer: AssociativeLSTM, x: Tensor) -> int:
 
 
 def step_memory(layer: AssociativeLSTM, x: Tensor) -> StepMemory:
-    """Measure a training step (forward, backward, Adam) on x ``(T, B, input)``.
-
-    PyTorch's own record of its allocations is added up, so that the figure is the same at every call. Working space
-    inside the compiled routines, which does not grow with the sequence, is not in it.
+    """Measure a training step on x ``(T, B, input)``, and say what it had to save.
 
     >>> memory = step_memory(AssociativeLSTM(10, 32), torch.randn(200, 2, 10))
     >>> memory.saved < memory.peak
     True
     """
+    return StepMemory(peak_bytes(layer, x), saved_bytes(layer, x))
+
+
+def peak_bytes(network: nn.Module, x: Tensor) -> int:
+    """The most that a training step (forward, backward, Adam) of any network holds at once beyond what was there.
+
+    PyTorch's own record of its allocations is added up, so that the figure is the same at every call. Working space
+    inside the compiled routines, which does not grow with the sequence, is not in it.
+    """
     os.environ.setdefault(
         "KINETO_LOG_LEVEL", "99"
     )  # the recorder would write two lines to stderr at every use
-    step = training_step(layer, x)
+    step = training_step(network, x)
     step()  # compiles, and makes the optimiser's own state
-    layer.zero_grad()
+    network.zero_grad()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
         step()
     held = peak = 0
@@ -67,7 +73,7 @@ def step_memory(layer: AssociativeLSTM, x: Tensor) -> StepMemory:
     for event in sorted(changes, key=lambda event: event.start_ns()):
         held += event.nbytes()
         peak = max(peak, held)
-    return StepMemory(peak, saved_bytes(layer, x))
+    return peak
 
 
 SETTINGS: list[dict[str, Any]] = [

@@ -17,6 +17,7 @@ from associative_lstm.lab.experiments.experiment import Experiment, Measurement
 from associative_lstm.lab.experiments.inside.study import InsideStudy
 from associative_lstm.lab.experiments.learning.figure import LearningFigure
 from associative_lstm.lab.experiments.learning.wikipedia import WikipediaFigure
+from associative_lstm.lab.experiments.recall.study import RecallStudy
 from associative_lstm.lab.experiments.registry import EXPERIMENTS
 from associative_lstm.lab.experiments.tables import Table, as_cells
 
@@ -85,6 +86,8 @@ def _command(experiment: Experiment) -> Callable[..., None]:
             return reproduce_curves.wikipedia_command(experiment)
         case LearningFigure() | InsideStudy():
             return reproduce_curves.command(experiment)
+        case RecallStudy():
+            return reproduce_curves.recall_command(experiment)
         case Measurement():
             return _measurement(experiment)
         case Table():
@@ -111,7 +114,8 @@ def everything(
     cluster: reproduce_curves.Cluster = None,
     address: reproduce_curves.Address = None,
 ) -> None:
-    """Reproduce every figure and table but the Wikipedia one (fig10), which needs its text, and what needs weights.
+    """Reproduce every figure and table but the Wikipedia one (fig10), which needs its text, what needs weights, and
+    the comparison with today's networks (recall), which takes a night.
 
     Runs that are done are not made again; figures 1 and 2, the properties and the tables are measured again (and left
     out with --smoke).

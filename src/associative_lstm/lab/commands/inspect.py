@@ -81,15 +81,19 @@ def info(
     console.print(
         f"cores: {found['cores']}; PyTorch threads: {found['pytorch_threads']}; lab threads: 1 per process"
     )
-    table = Table("network", "N_h", "parameters", "path on the CPU, and why", box=SIMPLE)
+    table = Table("network", "N_h", "parameters", "state", "path on the CPU, and why", box=SIMPLE)
     for name, network in found["networks"].items():
         kinds: dict[str, list[str]] = {}
         for kind, path in network["paths"].items():
             kinds.setdefault(f"{path['path']} ({path['why']})", []).append(kind)
         words = "\n".join(f"{', '.join(which)}: {path}" for path, which in kinds.items())
-        table.add_row(name, str(network["hidden_size"]), f"{network['parameters']:,}", words)
+        size, parameters, state = (network[key] for key in ("hidden_size", "parameters", "state"))
+        table.add_row(name, str(size), f"{parameters:,}", f"{state:,}", words)
     console.print(table)
     console.print("parameters: on the assignment task, with its 80 symbols")
+    console.print(
+        "state: numbers carried from step to step; attention's, for every step that it can look back on"
+    )
     console.print(found["gpu"])
 
 
@@ -101,7 +105,7 @@ def machine(seed: int) -> dict[str, Any]:
     from associative_lstm.lab.networks import NETWORKS
     from associative_lstm.lab.run.config import complete, task_of
     from associative_lstm.lab.run.folder import versions
-    from associative_lstm.lab.run.model import build_model, count_parameters
+    from associative_lstm.lab.run.model import build_model, count_parameters, count_state
 
     networks = {}
     for name, entry in NETWORKS.items():
@@ -109,12 +113,13 @@ def machine(seed: int) -> dict[str, Any]:
         config = complete({"task": "assignment", "model": name})
         paths = {}
         for kind in (torch.float32, torch.float64, torch.bfloat16):
-            path, why = "PyTorch's own routine", "there is none better"
+            path, why = "PyTorch's routines", "there is no kernel for it"
             if entry.kernel is not None:
                 path, why = choose_backend("auto", torch.device("cpu"), kind, entry.kernel)
             paths[str(kind).removeprefix("torch.")] = {"path": path, "why": why}
-        parameters = count_parameters(build_model(config, task_of(config)))
-        networks[name] = {"hidden_size": entry.hidden_size, "parameters": parameters, "paths": paths}
+        model = build_model(config, task_of(config))
+        sizes = {"parameters": count_parameters(model), "state": count_state(model)}
+        networks[name] = {"hidden_size": entry.hidden_size, **sizes, "paths": paths}
     return {
         "versions": {name: version for name, version in versions().items() if name != "processes"},
         "cores": os.cpu_count(),

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from rich.box import SIMPLE
+from rich.table import Table
 
-from associative_lstm.lab.commands.common import errors, live_line, progress_bar, so_long
+from associative_lstm.lab.commands.common import console, errors, live_line, progress_bar, so_long
 from associative_lstm.lab.commands.jobs import Address, Cluster, Jobs, executing
 from associative_lstm.lab.commands.verdicts import print_outcome
 from associative_lstm.lab.experiments.experiment import Outcome
@@ -16,8 +18,11 @@ from associative_lstm.lab.experiments.learning.curves import Curve
 from associative_lstm.lab.experiments.learning.figure import LearningFigure, preparation
 from associative_lstm.lab.experiments.learning.runs import Logs, make_runs
 from associative_lstm.lab.experiments.learning.wikipedia import WikipediaFigure, figure_10
+from associative_lstm.lab.experiments.recall.cost import plan as plan_of
+from associative_lstm.lab.experiments.recall.cost import points as timed
+from associative_lstm.lab.experiments.recall.study import RecallStudy
 from associative_lstm.lab.files import RunError
-from associative_lstm.lab.sweep.jobs import Execute, GridProgress
+from associative_lstm.lab.sweep.jobs import Execute, GridProgress, Show
 from associative_lstm.lab.tasks.corpus import find_corpus, keep_enwik8
 
 RUNS, OUT, SMOKE = Path("results/runs"), Path("results"), Path("runs/smoke")
@@ -123,14 +128,23 @@ def _make_and_draw(
 ) -> None:
     wanted = [c for figure in figures for c in chosen(figure)]
     with live_line(figures[0].short.lower() if len(figures) == 1 else "all figures", 30.0) as line:
-
-        def show(p: GridProgress) -> None:
-            words = f"{p.steps_done:,}/{p.steps:,} minibatches, {p.runs_done}/{p.runs} runs"
-            line(p.steps_done, p.steps, f"{words}, {so_long(p.seconds_left)}")
-
-        failed = make_runs(logs.folder, map(logs.prepare, wanted), execute, show)
+        failed = make_runs(logs.folder, map(logs.prepare, wanted), execute, _shown_on(line))
     for figure in figures:
         print_outcome(_drawn(figure, folders[figure.name], logs, about))
+    _refuse_failed(failed)
+
+
+def _shown_on(line: Callable[[int, int, str], None]) -> Show:
+    """What shows where a grid is, on a live line."""
+
+    def show(p: GridProgress) -> None:
+        words = f"{p.steps_done:,}/{p.steps:,} minibatches, {p.runs_done}/{p.runs} runs"
+        line(p.steps_done, p.steps, f"{words}, {so_long(p.seconds_left)}")
+
+    return show
+
+
+def _refuse_failed(failed: Sequence[str]) -> None:
     if failed:
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         raise RunError(f"not all runs were made: {failed[0]}{more}; the same command goes on from there")
@@ -143,6 +157,67 @@ def _drawn(
         return figure.draw(folder, logs, **about)
     with progress_bar("looking into networks", len(figure.runs(logs))) as advance:
         return figure.draw(folder, logs, advance=advance, **about)
+
+
+def recall_command(study: RecallStudy) -> Callable[..., None]:
+    """The subcommand of the comparison with today's networks."""
+
+    def reproduce(
+        runs: Runs = RUNS,
+        out: Out = OUT,
+        jobs: Jobs = 1,
+        seed: Seed = 0,
+        only: Annotated[
+            list[str] | None, typer.Option(help="Make the runs of this setting only; may be repeated.")
+        ] = None,
+        plan: Annotated[
+            bool, typer.Option("--plan", help="Make no runs: measure steps, and say how long all will take.")
+        ] = False,
+        smoke: Smoke = False,
+        cluster: Cluster = None,
+        address: Address = None,
+    ) -> None:
+        """Makes what is missing of the runs, setting by setting, then draws and judges. A night on two cores; it may
+        be stopped at any time, and the same command goes on.
+        """
+        settings = study.needed(only or ())
+        if plan:
+            _print_plan(settings, jobs)
+            return
+        if smoke:
+            runs, out = (SMOKE / "runs" if runs == RUNS else runs), (SMOKE if out == OUT else out)
+            refuse_results(runs, out)
+        prepare = preparation(seed=seed, quick=smoke)
+        failed: list[str] = []
+        with executing(jobs, cluster, address) as execute:
+            for name, curves in settings.items():
+                with live_line(name, 30.0) as line:
+                    prepared = [prepare(curve) for curve in curves]
+                    failed += make_runs(runs, prepared, execute, _shown_on(line))
+        about = {"first_seed": seed, "smoke": smoke}
+        with progress_bar("timing networks", len(timed())) as advance:
+            seconds = 0.1 if smoke else 4.0
+            logs = Logs(runs, prepare)
+            print_outcome(study.draw(out / study.name, logs, advance=advance, seconds=seconds, **about))
+        _refuse_failed(failed)
+
+    return reproduce
+
+
+def _print_plan(settings: Mapping[str, object], jobs: int) -> None:
+    """How long the settings will take, network by network."""
+    with progress_bar("measuring steps", len(settings)) as advance:
+        rows = []
+        for name in settings:
+            rows += plan_of([name])
+            advance()
+    table = Table("setting", "network", "ms", "runs", "core-hours", box=SIMPLE)
+    for row in rows:
+        cells = f"{row['milliseconds']:.0f}", str(row["runs"]), f"{row['hours']:.2f}"
+        table.add_row(str(row["setting"]), str(row["network"]), *cells)
+    console.print(table)
+    hours = sum(row["hours"] for row in rows)
+    console.print(f"in all {hours:.1f} core-hours: {hours / jobs:.1f} hours with --jobs {jobs}")
 
 
 def wikipedia_command(figure: WikipediaFigure) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""Every experiment, listed once: the memory by itself, learning curves in the paper's order and two of ours, tables.
+"""Every experiment, listed once: the memory, learning curves in the paper's order and two of ours, studies, tables.
 
 `alstm reproduce`, `alstm report` and the page of verdicts go through this list; nothing else names a figure. To add:
 
@@ -16,6 +16,7 @@ from associative_lstm.lab.experiments.learning.figures import FIGURES
 from associative_lstm.lab.experiments.memory.fig1 import FIG1
 from associative_lstm.lab.experiments.memory.fig2 import FIG2
 from associative_lstm.lab.experiments.memory.properties import PROPERTIES
+from associative_lstm.lab.experiments.recall.study import RECALL
 from associative_lstm.lab.experiments.tables import TABLES
 
-EXPERIMENTS: tuple[Experiment, ...] = (FIG1, FIG2, PROPERTIES, *FIGURES, INSIDE, *TABLES)
+EXPERIMENTS: tuple[Experiment, ...] = (FIG1, FIG2, PROPERTIES, *FIGURES, INSIDE, RECALL, *TABLES)

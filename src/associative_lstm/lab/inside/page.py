@@ -39,6 +39,10 @@ def load(run: Path) -> Reader:
     task, layers = trained.task, list(trained.model.layers)
     if task.vocabulary is None:
         raise ValueError(f"{run}: task {task.name!r} has no text that could be shown")
+    if trained.config.embedding or trained.config.previous or task.symbols_per_step > 1:
+        raise ValueError(
+            f"{run}: the page can present symbols one by one, as one-hot vectors, and no otherwise"
+        )
     if not all(isinstance(layer, AssociativeLSTM | LSTM) for layer in layers):
         raise ValueError(
             f"{run}: the page can show an Associative LSTM, or an LSTM beside it; this is neither"

@@ -111,7 +111,7 @@ def series(
 
 def unit_of(task: str) -> str:
     """What the cost of a task is counted in."""
-    return "bits per whole sequence" if TASKS[task].episodic else TASKS[task].unit
+    return "bits per whole sequence" if TASKS[task].per_sequence else TASKS[task].unit
 
 
 def learning_plot(title: str, task: str, entries: Sequence[Json], caption: str = "") -> Json:

@@ -107,9 +107,23 @@ class Config:
     task: str
     data: str | None = _key(None, "Wikipedia: the file (plain, .gz or .zip); enwik8 is downloaded if absent.")
     window: int | None = _count(None, "Symbols between cuts of the gradient (default 100).", 1_000_000)
+    vocabulary: int | None = _count(None, "Recall tasks: how many symbols there are.", 10_000)
+    length: int | None = _count(None, "Recall and state tracking: steps of a (longest) sequence.", 10_000)
+    longest: int | None = _count(None, "State tracking: steps of the longest sequence tested on.", 10_000)
+    pairs: int | None = _count(None, "MQAR: keys with a value each.", 10_000)
+    copied: int | None = _count(None, "Selective copying: symbols to be copied.", 10_000)
+    noise: float | None = _key(None, "Noisy recall: the share of pairs that are noise.", ge=0, lt=1)
+    sequences: int | None = _count(None, "Recall and state tracking: how many are trained on.", 10_000_000)
     model: str = _key("associative-lstm", f"{', '.join([*NETWORKS][:-1])} or {[*NETWORKS][-1]}.")
     hidden_size: int | None = _count(None, "N_h: real numbers of one copy of the memory.")
     layers: int = _count(1, "Networks stacked.", 1000)
+    embedding: int | None = _key(
+        None,
+        "Symbols are learned vectors of this size; 0 is one-hot (default: the task's).",
+        ge=0,
+        le=1_000_000,
+    )
+    previous: bool = _key(False, "Present the symbol before beside the current one.", later=True)
     copies: int | None = _count(None, "Copies of the memory.")
     heads: int | None = _count(None, "Items written and read per step.")
     activation: Literal["bound", "tanh"] = _key(
@@ -136,6 +150,17 @@ class Config:
         None, "Feed h to the update (W_hu); the default is the paper's for the task."
     )
     learn_initial_state: bool | None = _key(None, "Learn the initial state (default: on copy tasks).")
+    head_size: int | None = _count(
+        None, "Rivals: of keys and values; a head's memory is its square.", 100_000
+    )
+    convolution: int | None = _key(
+        None, "Rivals: steps that keys and values are made of; 0 is one.", ge=0, le=1000
+    )
+    negative_eigenvalues: bool | None = _key(
+        None, "DeltaNets: a step can turn the memory's sign along a key."
+    )
+    span: int | None = _count(None, "Attention: steps that it looks back.")
+    mlp: int | None = _key(None, "Rivals: the width of an MLP, as a multiple; 0 is none.", ge=0, le=1000)
     batch_size: int | None = _count(None, "Lanes of a minibatch (default: the paper's).", 10_000)
     recipe: Literal["paper", "fast"] | None = _key(
         None, "The paper's way or the fast one: defaults of what follows and of --start; fast unless told."
@@ -154,7 +179,7 @@ class Config:
     seed: int = _key(0, "Decides weights and data.", ge=0)
     log_every: int = _count(100, "Steps per line of the log.")
     checkpoint_every: int = _count(1000, "Steps between checkpoints.")
-    test_every: int | None = _count(None, "Wikipedia: steps between tests (default 16000).")
+    test_every: int | None = _count(None, "Where there is a test split: steps between tests.")
     threads: int = _count(1, "Threads per process (default 1).", 1024)
     device: Literal["cpu", "cuda"] = _key(
         "cpu", "What computes: cpu, or cuda for a GPU (ROCm's too).", later=True
@@ -173,6 +198,10 @@ class Config:
 
 LATER = {f.name: f.default for f in fields(Config) if f.metadata.get("later")}
 """What the keys are of a configuration from before they came."""
+
+
+TASK_OPTIONS = ("vocabulary", "length", "longest", "pairs", "copied", "noise", "sequences")
+"""The keys that some tasks are made with: see ``Task.options``."""
 
 
 def complete(values: Mapping[str, Any]) -> Config:
@@ -255,6 +284,14 @@ def _with_every_choice(config: Config, given: Mapping[str, Any]) -> Config:
         choices["window"] = 100
     else:
         ignored_by["window"] = f"task {config.task!r}, whose sequences are whole"
+    for key in TASK_OPTIONS:
+        if key in task.options:
+            choices[key] = task.options[key]
+        else:
+            ignored_by[key] = f"task {config.task!r}"
+    choices["embedding"] = task.embedding
+    if getattr(task, "vocabulary", "") is None:
+        ignored_by["embedding"] = f"task {config.task!r}, whose inputs are no symbols"
     if "data" not in task.settings:
         ignored_by["data"] = f"task {config.task!r}, which makes its own data"
     if task.test_every is None:
@@ -291,6 +328,6 @@ def task_of(
     """
     from associative_lstm.lab.tasks import TASKS, make_task
 
-    settings = TASKS[config.task].settings
+    settings, options = TASKS[config.task].settings, TASKS[config.task].options
     reading = {"progress": progress, "symbols_only": symbols_only} if "data" in settings else {}
-    return make_task(config.task, **{key: getattr(config, key) for key in settings}, **reading)
+    return make_task(config.task, **{key: getattr(config, key) for key in (*settings, *options)}, **reading)

@@ -16,7 +16,7 @@ class Cost(NamedTuple):
     bits: Tensor
     """Bits of all that is scored in each lane, ``(B,)``."""
     units: Tensor
-    """Sequences (episodic tasks: ones) or scored symbols (online) in each lane, ``(B,)``."""
+    """Sequences (ones), or scored symbols, in each lane, ``(B,)``: see :attr:`Task.per_sequence`."""
     answer: Tensor | None
     """Bits of the answer in each lane, where the task has one beside the rest."""
 
@@ -40,6 +40,16 @@ def step_bits(task: Task, logits: Tensor, targets: Tensor) -> Tensor:
     return _nats(task, logits, targets).view(targets.shape[:2]) / math.log(2)
 
 
+def of_every_step(values: Tensor, mask: Tensor) -> Tensor:
+    """``(T, B)`` values from those of the scored steps alone, in a row, with zeros elsewhere.
+
+    >>> of_every_step(torch.tensor([5, 7]), torch.tensor([[True, False], [False, True]]))
+    tensor([[5, 0],
+            [0, 7]])
+    """
+    return values.new_zeros(mask.shape).masked_scatter(mask, values)
+
+
 def _nats(task: Task, logits: Tensor, targets: Tensor) -> Tensor:
     """The same in nats, of all steps and lanes in a row, ``(T * B,)``."""
     if task.loss == "sigmoid":
@@ -48,10 +58,14 @@ def _nats(task: Task, logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def cost_of(task: Task, logits: Tensor, batch: Batch) -> Cost:
-    """The cost of a batch, lane by lane."""
-    bits = step_bits(task, logits, batch.targets)
+    """The cost of a batch, lane by lane; ``logits`` are of every step, ``(T, B, output_size)``, or of the scored."""
+    if logits.dim() == 2:
+        scored = step_bits(task, logits[:, None], batch.targets[batch.mask][:, None])
+        bits = of_every_step(scored, batch.mask)
+    else:
+        bits = step_bits(task, logits, batch.targets)
     answer = task.answer(batch)
-    units = batch.mask.any(0) if task.episodic else batch.mask.sum(0)
+    units = batch.mask.any(0) if task.per_sequence else batch.mask.sum(0)
     return Cost(
         (bits * batch.mask).sum(0),
         units.to(bits.dtype),
@@ -61,9 +75,12 @@ def cost_of(task: Task, logits: Tensor, batch: Batch) -> Cost:
 
 def cost_in_all(task: Task, logits: Tensor, batch: Batch) -> Sums:
     """The cost of a batch, summed over its lanes, for training: :func:`cost_of` in fewer operations."""
+    if logits.dim() == 2:
+        bits = step_bits(task, logits[:, None], batch.targets[batch.mask][:, None]).sum()
+        return Sums(bits, float(batch.mask.sum()), 0.0)
     nats = _nats(task, logits, batch.targets)
     answer = task.answer(batch)
-    units = batch.mask.any(0) if task.episodic else batch.mask
+    units = batch.mask.any(0) if task.per_sequence else batch.mask
     return Sums(
         _bits_where(nats, batch.mask),
         float(units.sum()),

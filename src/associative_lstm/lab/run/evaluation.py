@@ -14,7 +14,7 @@ from torch import Tensor
 from associative_lstm.lab.files import Diverged, RunError
 from associative_lstm.lab.run.checkpoint import usable_checkpoints
 from associative_lstm.lab.run.config import Config, complete, task_of
-from associative_lstm.lab.run.cost import cost_of
+from associative_lstm.lab.run.cost import cost_of, of_every_step
 from associative_lstm.lab.run.folder import read_config
 from associative_lstm.lab.run.model import SequenceModel, build_model, device_of, load_weights
 from associative_lstm.lab.tasks.base import Batch, Task
@@ -98,13 +98,19 @@ class Evaluation(NamedTuple):
 
 
 @torch.inference_mode()
-def read(model: SequenceModel, task: Task, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Tensor]]:
-    """Every batch and the logits that it gets, the state carried through if the task is online."""
+def read(
+    model: SequenceModel, task: Task, batches: Iterable[Batch], *, everywhere: bool = False
+) -> Iterator[tuple[Batch, Tensor]]:
+    """Every batch and the logits that it gets, the state carried through if the task is online.
+
+    Of a sparse task only what is scored has logits, unless they are wanted ``everywhere``.
+    """
     state = None
     device = device_of(model)
     for batch in batches:
         batch = batch.on(device)
-        logits, state = model(batch.inputs, None if task.episodic else state)
+        scored = batch.mask if task.sparse and not everywhere else None
+        logits, state = model(batch.inputs, None if task.episodic else state, scored)
         yield batch, logits
 
 
@@ -153,21 +159,24 @@ def evaluate(
 
 def cost_of_reading(
     model: SequenceModel, task: Task, batches: Iterable[Batch], advance: Callable[[], None] = lambda: None
-) -> tuple[float, int]:
-    """The bits of all that is scored in ``batches``, and how many symbols that is."""
-    bits, symbols = 0.0, 0
+) -> tuple[float, int, int]:
+    """The bits of all that is scored in ``batches``, how many symbols that is, and how many of them are right."""
+    bits, symbols, right = 0.0, 0, 0
     for batch, logits in read(model, task, batches):
         bits += float(cost_of(task, logits, batch).bits.double().sum())
         symbols += int(batch.mask.sum())
+        right += int(right_of(task, logits, batch)[0].sum())
         advance()
-    return bits, symbols
+    return bits, symbols, right
 
 
 def right_of(task: Task, logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
     """Where the most probable prediction is right, and where that counts, both ``(T, B)``."""
     answer = task.answer(batch)
     counted = batch.mask if answer is None else answer
-    if task.loss == "sigmoid":
+    if logits.dim() == 2:
+        hit = of_every_step(logits.argmax(-1) == batch.targets[batch.mask], batch.mask)
+    elif task.loss == "sigmoid":
         hit = ((logits > 0) == (batch.targets > 0.5)).all(-1)
     else:
         hit = logits.argmax(-1) == batch.targets
@@ -177,7 +186,7 @@ def right_of(task: Task, logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
 def predict(trained: Trained, *, seed: int, symbols: int) -> tuple[Batch, Tensor]:
     """One fresh lane of so many symbols (an episodic task: one sequence), and the predicted logits."""
     task, batches, logits, length = trained.task, [], [], 0
-    for batch, piece in read(trained.model, task, task.stream(1, seed, split="test")):
+    for batch, piece in read(trained.model, task, task.stream(1, seed, split="test"), everywhere=True):
         batches.append(batch)
         logits.append(_finite(piece))
         length += len(piece)

@@ -6,7 +6,7 @@
     versions.json              what ran it: versions, machine, number of processes
     log.jsonl                  one line per interval: step, cost, ... (bit-identical however often the run was killed)
     times.jsonl                the training seconds at the same steps (which cannot be identical)
-    test.jsonl                 Wikipedia: the cost on the whole test text, one line per evaluation (bit-identical too)
+    test.jsonl                 cost and accuracy on the test split, where there is one (bit-identical too)
     events.out.tfevents...     the same for TensorBoard
     checkpoint-STEP-DIGEST.pt  the last two checkpoints
     model.safetensors          the weights, when the run is done
@@ -181,7 +181,8 @@ class RunLog(contextlib.AbstractContextManager["RunLog"]):
             self._files[TESTS].flush()
             os.fsync(self._files[TESTS].fileno())
             if self._events is not None:
-                self._events.write({"step": record["step"], "test_cost": record["cost"]})
+                told = {f"test_{key}": value for key, value in record.items() if key != "step"}
+                self._events.write({"step": record["step"]} | told)
 
     def positions(self) -> dict[str, Any]:
         """Where the logs end and the digest of what they hold, once they are on the disk: for a checkpoint."""
@@ -257,7 +258,10 @@ def read_log(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
 
 def read_tests(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """The evaluations on the whole test text that a run has made so far, each a step, a cost and the symbols."""
+    """The evaluations on the test split that a run has made so far: step, cost, accuracy, symbols.
+
+    Where a task has longer sequences too, the same of these: ``longer_cost`` and so on.
+    """
     return _read_lines(Path(folder) / TESTS, ("step", "cost"))
 
 

@@ -177,27 +177,38 @@ def _test_due(config: Config, step: int) -> bool:
 
 
 def _test(trainer: Trainer, folder: Path, asked: Asked, meter: Meter) -> dict[str, Any]:
-    """The cost on the whole test text, lanes shared by the processes. Training goes on as if it had not been."""
+    """The cost on the whole test split, and that of longer sequences where the task has them.
+
+    Lanes are shared by the processes. Training goes on as if it had not been.
+    """
     fabric, task = trainer.fabric, trainer.task
-    reading = task.read_test(rank=fabric.global_rank, world_size=fabric.world_size)
-    assert reading is not None  # a task with `test_every` has it
-    done = 0
+    mine = {"rank": fabric.global_rank, "world_size": fabric.world_size}
+    tests = {"": task.read_test(**mine), "longer_": task.read_longer(**mine)}
+    readings = {prefix: reading for prefix, reading in tests.items() if reading is not None}
+    batches, done = sum(map(len, readings.values())), 0
 
     def advance() -> None:
         nonlocal done
         done += 1
-        meter.test(done / len(reading))
+        meter.test(done / batches)
         if number := most_of(fabric, asked()):
             raise _interruption(trainer, folder, number)
 
-    found = cost_of_reading(trainer.model, task, reading, advance)
-    sums = torch.tensor(found, dtype=torch.float64, device=fabric.device)
-    if fabric.world_size > 1:
-        torch.distributed.all_reduce(sums)
-    bits, symbols = sums.tolist()
-    if not math.isfinite(bits):
-        raise Diverged(f"stopped after step {trainer.step}: the cost on the test text is not finite")
-    return {"step": trainer.step, "cost": bits / symbols, "symbols": int(symbols)}
+    record: dict[str, Any] = {"step": trainer.step}
+    for prefix, reading in readings.items():
+        found = cost_of_reading(trainer.model, task, reading, advance)
+        sums = torch.tensor(found, dtype=torch.float64, device=fabric.device)
+        if fabric.world_size > 1:
+            torch.distributed.all_reduce(sums)
+        bits, symbols, right = sums.tolist()
+        if not math.isfinite(bits):
+            raise Diverged(f"stopped after step {trainer.step}: the cost on the test text is not finite")
+        record |= {
+            f"{prefix}cost": bits / symbols,
+            f"{prefix}accuracy": right / symbols,
+            f"{prefix}symbols": int(symbols),
+        }
+    return record
 
 
 def _checkpoint(trainer: Trainer, log: RunLog | None, last_good: Path | None, seconds: float) -> Path | None:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from associative_lstm.lab.files import RunError, memory_lacked
-from associative_lstm.lab.networks import NETWORKS
+from associative_lstm.lab.networks import NETWORKS, state_size
 from associative_lstm.lab.run.config import Config
 from associative_lstm.lab.tasks.base import Task
 
@@ -25,11 +25,19 @@ class SequenceModel(nn.Module):
     Args:
         layers: recurrent networks, each reading the output of the one before.
         output_size: the number of logits.
-        symbols: the inputs are integers, presented as one-hot vectors; otherwise vectors, presented as they are.
+        symbols: how many different symbols there are, presented as one-hot vectors (default: as wide as the first
+            network reads); 0 if the inputs are vectors, presented as they are.
+        embedding: symbols are presented as learned vectors of this size, which begin with about the length 1 that a
+            one-hot vector has; 0 for one-hot vectors.
+        previous: what was presented in the step before is presented beside, zeros in the first step.
+        positions: so many predictions are all made after the last step, from its h and what is learned of each
+            position, by two hidden layers; 0 for a prediction at every step.
 
-    Inputs: ``x``, ``(T, B)`` int64 symbols or ``(T, B, input_size)``, and optionally the state.
+    Inputs: ``x``, ``(T, B)`` int64 symbols, ``(T, B, k)`` of which k are presented side by side, or
+    ``(T, B, input_size)``; optionally the state; and ``scored``, ``(T, B)``, where logits are wanted (everywhere).
 
-    Outputs: logits ``(T, B, output_size)`` and the state, a tuple of the networks' states.
+    Outputs: logits ``(T, B, output_size)``, or those of the scored steps in a row; and the state, a tuple of the
+    networks' states and, with ``previous``, the last input.
 
     >>> from associative_lstm.nn import LSTM
     >>> model = SequenceModel([LSTM(10, 16), LSTM(16, 16)], output_size=10)
@@ -41,24 +49,72 @@ class SequenceModel(nn.Module):
 
     _codes: Tensor
 
-    def __init__(self, layers: list[Any], output_size: int, *, symbols: bool = True) -> None:
+    def __init__(
+        self,
+        layers: list[Any],
+        output_size: int,
+        *,
+        symbols: int | None = None,
+        embedding: int = 0,
+        previous: bool = False,
+        positions: int = 0,
+    ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)
-        self.readout = nn.Linear(layers[-1].output_size, output_size)
+        width = int(layers[-1].output_size)
+        self.readout = nn.Linear(width, output_size)
         self.input_size = int(layers[0].input_size)
-        self.symbols = symbols
+        self.symbols = self.input_size if symbols is None else symbols
+        self.previous = previous
+        self.embedding: nn.Embedding | None = None
+        self.decoder: _Decoder | None = None
         # One-hot vectors are looked up: ten times as fast as torch's one_hot, which looks for the largest symbol.
-        self.register_buffer("_codes", torch.eye(self.input_size) if symbols else None, persistent=False)
+        one_hot = torch.eye(self.symbols) if self.symbols and not embedding else None
+        self.register_buffer("_codes", one_hot, persistent=False)
         nn.init.xavier_uniform_(self.readout.weight)
         nn.init.zeros_(self.readout.bias)
+        if embedding and self.symbols:
+            self.embedding = nn.Embedding(self.symbols, embedding)
+            nn.init.normal_(self.embedding.weight, std=embedding**-0.5)
+        if positions:
+            self.decoder = _Decoder(width, positions)
 
-    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        h = F.embedding(x, self._codes) if self.symbols else x
-        states = []
+    def forward(
+        self, x: Tensor, state: State | None = None, scored: Tensor | None = None
+    ) -> tuple[Tensor, State]:
+        h = self._present(x)
+        states: list[Any] = []
+        if self.previous:
+            before = torch.zeros_like(h[:1]) if state is None else self._present(state[-1])
+            h = torch.cat([h, torch.cat([before, h[:-1]])], -1)
         for k, layer in enumerate(self.layers):
             h, s = layer(h, None if state is None else state[k])
             states.append(s)
-        return self.readout(h), tuple(states)
+        if self.previous:
+            states.append(x[-1:])
+        if self.decoder is not None:
+            h = self.decoder(h[-1])
+        return self.readout(h if scored is None else h[scored]), tuple(states)
+
+    def _present(self, x: Tensor) -> Tensor:
+        """The vectors that stand for the inputs; of several symbols in a step, side by side."""
+        if not self.symbols:
+            return x
+        vectors = F.embedding(x, self._codes if self.embedding is None else self.embedding.weight)
+        return vectors if x.dim() == 2 else vectors.flatten(2)
+
+
+class _Decoder(nn.Module):
+    """What is to be said of every position, from one vector that stands for the whole sequence."""
+
+    def __init__(self, width: int, positions: int) -> None:
+        super().__init__()
+        self.positions = nn.Parameter(torch.empty(positions, 1, width))
+        nn.init.normal_(self.positions)
+        self.hidden = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, width), nn.GELU())
+
+    def forward(self, last: Tensor) -> Tensor:
+        return self.hidden(last + self.positions)
 
 
 def build_model(config: Config, task: Task) -> SequenceModel:
@@ -83,8 +139,10 @@ def build_model(config: Config, task: Task) -> SequenceModel:
 
 def _build(config: Config, task: Task) -> SequenceModel:
     layers: list[Any] = []
-    width, settings = task.input_size, dict(vars(config))
-    for _ in range(config.layers):
+    settings = dict(vars(config))
+    symbols, embedding = 0 if task.vocabulary is None else task.input_size, config.embedding or 0
+    width = (embedding or task.input_size) * task.symbols_per_step * (2 if config.previous else 1)
+    for _ in range(1 if NETWORKS[config.model].stacked else config.layers):
         layers.append(NETWORKS[config.model].make(width, settings))
         width = int(layers[-1].output_size)
         # What is above the first starts as the layers of one network do.
@@ -94,7 +152,14 @@ def _build(config: Config, task: Task) -> SequenceModel:
             settings["forget_bias"] = 0.0
         if config.key_init == "matched":
             settings["key_init"] = "conjugate"
-    return SequenceModel(layers, task.output_size, symbols=task.vocabulary is not None)
+    return SequenceModel(
+        layers,
+        task.output_size,
+        symbols=symbols,
+        embedding=embedding,
+        previous=config.previous,
+        positions=int(config.length or 0) if task.from_last_step else 0,
+    )
 
 
 def load_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
@@ -112,6 +177,11 @@ def load_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
 def count_parameters(model: nn.Module) -> int:
     """How many numbers are learned."""
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
+
+
+def count_state(model: SequenceModel, steps: int = 1) -> int:
+    """How many numbers are carried on to the next step, for one sequence, over all layers, after ``steps`` of it."""
+    return sum(state_size(layer, steps) for layer in model.layers)
 
 
 def device_of(model: nn.Module) -> torch.device:
@@ -141,12 +211,25 @@ def detach_state(state: Any) -> Any:
     return map_state(state, iter([tensor.detach() for tensor in flatten_state(state)]))
 
 
-def clone_like(template: Any, saved: list[Tensor]) -> Any:
-    """The saved tensors in the form of ``template``; other shapes or dtypes are an error."""
+def clone_like(template: Any, saved: list[Tensor], later: Any = None) -> Any:
+    """The saved tensors in the form of ``template``; other shapes or dtypes are an error.
+
+    ``later``: the state some steps later. A dimension that is larger there grows with time, and may have any size.
+    """
     expected = flatten_state(template)
-    shapes = [(tuple(t.shape), t.dtype) for t in expected]
-    if not isinstance(saved, list) or [(tuple(t.shape), t.dtype) for t in saved] != shapes:
+    grown = expected if later is None else flatten_state(later)
+    if (
+        not isinstance(saved, list)
+        or len(saved) != len(expected)
+        or not all(map(_fits, saved, expected, grown))
+    ):
         raise ValueError("the recurrent state has another form than the network's")
     return map_state(
         template, iter([t.to(e.device, copy=True) for t, e in zip(saved, expected, strict=True)])
     )
+
+
+def _fits(saved: Tensor, early: Tensor, late: Tensor) -> bool:
+    sizes = zip(saved.shape, early.shape, late.shape, strict=False)
+    same = (saved.dim(), saved.dtype) == (early.dim(), early.dtype)
+    return same and all(size == before or before != after for size, before, after in sizes)

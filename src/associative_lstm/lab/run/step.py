@@ -75,9 +75,9 @@ class Totals:
 class Trainer:
     """Adam on truncated backpropagation through time; gradients are clipped by their norm where the run says so.
 
-    The loss is the cost as the paper measures it, in bits: per sequence on episodic tasks, whose every batch starts
-    from the initial state; per scored symbol on online tasks, whose state is carried from window to window and whose
-    gradient is cut there.
+    The loss is the cost as the paper measures it, in bits: per sequence on its episodic tasks; per scored symbol on
+    online tasks, whose state is carried from window to window and whose gradient is cut there. Every batch of an
+    episodic task starts from the initial state.
     """
 
     def __init__(self, config: Config, fabric: Fabric, task: Task | None = None) -> None:
@@ -137,7 +137,8 @@ class Trainer:
     def backpropagate(self) -> tuple[list[float], int, State]:
         """The gradients of the next minibatch; its bits, units and bits of the answer; its symbols; the new state."""
         batch = next(self.stream).on(self.fabric.device)
-        logits, state = self._module(batch.inputs, self.state)
+        scored = batch.mask if self.task.sparse else None
+        logits, state = self._module(batch.inputs, self.state, scored)
         cost = cost_in_all(self.task, logits, batch)
         sums = [float(cost.bits.detach()), cost.units, cost.answer]
         processes = self.fabric.world_size
@@ -204,7 +205,10 @@ class Trainer:
             type(v) in (int, float) for v in totals.values()
         ):
             raise ValueError("its totals are not numbers")
-        self.state = None if mine["state"] is None else clone_like(self._any_state(), mine["state"])
+        self.state = None
+        if mine["state"] is not None:
+            early, late = self._two_states()
+            self.state = clone_like(early, mine["state"], late)
         # now: the call that showed the form of a state may have left its mark
         load_weights(self.model, content["model"])
         self._load_moments(content["moments"])
@@ -227,10 +231,13 @@ class Trainer:
             {"state": moments, "param_groups": self.optimizer.state_dict()["param_groups"]}
         )
 
-    def _any_state(self) -> State:
+    def _two_states(self) -> tuple[State, State]:
+        """The states after a step and after two: what differs in form grows with time."""
         lanes = next(self.task.stream(self.config.batch_size or 1, 0, world_size=self.fabric.world_size))
+        x = lanes.inputs[:1].to(self.fabric.device)
         with torch.no_grad():
-            return self.model(lanes.inputs[:1].to(self.fabric.device))[1]
+            early = self.model(x)[1]
+            return early, self.model(x, early)[1]
 
     def weights(self) -> dict[str, Tensor]:
         """The model's weights and buffers by name."""

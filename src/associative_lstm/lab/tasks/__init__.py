@@ -15,8 +15,12 @@ _MODULES = {
     "base": ("Batch", "Stream", "Task"),
     "copy": ("Copy", "VariableCopy"),
     "episodic": ("EpisodicTask",),
+    "fixed": ("FixedTask",),
+    "mad": ("Compression", "FuzzyRecall", "InContextRecall", "NoisyRecall", "SelectiveCopying"),
+    "mqar": ("MQAR", "StackedMQAR"),
     "ntm_copy": ("NTMCopy",),
     "online": ("ONLINE_VOCABULARY", "OnlineTask", "mark"),
+    "state_tracking": ("ModularArithmetic", "Parity", "SwapsOfFive"),
     "wikipedia": ("Wikipedia",),
     "xml": ("XML",),
 }
@@ -49,6 +53,16 @@ TASKS = _Tasks(
         "arithmetic": "Arithmetic",
         "wikipedia": "Wikipedia",
         "ntm-copy": "NTMCopy",
+        "mqar": "MQAR",
+        "mqar-stacked": "StackedMQAR",
+        "mad-recall": "InContextRecall",
+        "mad-fuzzy": "FuzzyRecall",
+        "mad-noisy": "NoisyRecall",
+        "mad-copying": "SelectiveCopying",
+        "mad-compression": "Compression",
+        "parity": "Parity",
+        "modular-arithmetic": "ModularArithmetic",
+        "s5": "SwapsOfFive",
     }
 )
 """Every task by name."""

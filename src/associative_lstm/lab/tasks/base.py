@@ -1,7 +1,8 @@
 """What every task is: a definition, and endless seeded streams of named batches."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -18,8 +19,9 @@ class Batch(NamedTuple):
         targets  ( u , v ) , q ( u ) v .        the symbol after each input
         mask     . . . . . . . . . . ^ ^        the targets that are scored
 
-    Shapes: ``(T, B)`` int64 symbols and a ``(T, B)`` bool mask; where a task's inputs are not symbols,
-    ``inputs`` is ``(T, B, input_size)`` and ``targets`` ``(T, B, output_size)``, both float.
+    Shapes: ``(T, B)`` int64 symbols and a ``(T, B)`` bool mask; where a task presents several symbols in one step,
+    ``inputs`` is ``(T, B, symbols_per_step)``; where its inputs are not symbols, ``inputs`` is ``(T, B, input_size)``
+    and ``targets`` ``(T, B, output_size)``, both float.
     """
 
     inputs: Tensor
@@ -65,6 +67,15 @@ class Task(ABC):
     description: ClassVar[str]
     episodic: ClassVar[bool]
     """Episodic: a batch is whole sequences, from a fresh state. Online: a window of endless lanes."""
+    per_sequence: ClassVar[bool] = False
+    """Whether the cost is that of a whole sequence, or that of a scored symbol."""
+    sparse: ClassVar[bool] = False
+    """Whether few steps are scored: logits are computed of these alone."""
+    from_last_step: ClassVar[bool] = False
+    """Whether all is said after the last step, from what the network has made of the whole sequence."""
+    symbols_per_step: ClassVar[int] = 1
+    embedding: ClassVar[int | None] = None
+    """The size of the learned vectors that stand for symbols, if nothing else is asked for; None for one-hot ones."""
     loss: ClassVar[Literal["softmax", "sigmoid"]] = "softmax"
     batch_size: ClassVar[int] = 2
     """The paper's minibatch."""
@@ -76,6 +87,8 @@ class Task(ABC):
     One with ``data`` reads a file. It takes ``progress``, to be called with what takes long, and ``symbols_only``: to
     do without the file.
     """
+    options: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    """The other keys of a configuration that the task is made with, each with its default."""
     unit: ClassVar[str] = "bits per scored symbol"
     """What the cost counts."""
     solved_below: ClassVar[float] = 0.0
@@ -109,6 +122,10 @@ class Task(ABC):
 
     def read_test(self, *, lanes: int = 64, rank: int = 0, world_size: int = 1) -> "Reading | None":
         """The whole test split, every symbol of it predicted once; None where the data has no end."""
+        return None
+
+    def read_longer(self, *, lanes: int = 64, rank: int = 0, world_size: int = 1) -> "Reading | None":
+        """Sequences longer than those of training and test, where the task has them."""
         return None
 
     def encode(self, text: str) -> np.ndarray:

@@ -14,7 +14,7 @@ _CHUNK = 128  # sequences of a lane drawn at a time
 class EpisodicTask(Task):
     """A task of two methods: draw the contents of many sequences, and lay a minibatch of them out in time."""
 
-    episodic = True
+    episodic = per_sequence = True
     unit = "bits per sequence"
 
     @abstractmethod

@@ -210,7 +210,8 @@ class Curve:
 
     Rates whose cost is at most ``close`` times the lowest are trained twice as long and compared again, at most
     ``doublings`` times. ``with_runner_up``: the first seed's run is made with the second best rate too.
-    ``sweep_seed``: rates are compared with this seed and not with the first of the others.
+    ``sweep_seed``: rates are compared with this seed and not with the first of the others. ``by_test``: they are
+    compared by the cost on the test split at the end of the sweep.
     """
 
     task: str
@@ -223,6 +224,7 @@ class Curve:
     doublings: int = 10
     with_runner_up: bool = False
     sweep_seed: int | None = None
+    by_test: bool = False
 
     @property
     def swept_with(self) -> int:
@@ -339,6 +341,8 @@ LENGTHS: Mapping[tuple[str, str], tuple[int, str]] = MappingProxyType(
 def smoke(curve: Curve) -> Curve:
     """The same curve with a tiny network and a few minibatches: shows that everything works, and nothing else."""
     tiny = dict(curve.network.values) | {"hidden_size": 8, "log_every": 1, "checkpoint_every": 1}
+    if curve.by_test:
+        tiny["test_every"] = 5
     network = dataclasses.replace(curve.network, values=tiny)
     sweep_steps = 2 if curve.network.steps is None else 5
     rates = curve.rates[1:3] if len(curve.rates) > 3 else curve.rates[:2]

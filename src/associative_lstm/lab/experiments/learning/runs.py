@@ -153,11 +153,16 @@ class CurveRuns:
 
     def sweep_cost(self, rate: float) -> float:
         """What the rates are compared by; infinite for a run that diverged before the end of the sweep."""
-        return self.sweep[rate].last(SHARE, until=self.curve.sweep_steps)
+        return _compared(self.curve, self.sweep[rate], self.curve.sweep_steps)
 
 
 SHARE = 0.2
 """Rates are compared by the mean cost over this share of the minibatches, the last."""
+
+
+def _compared(curve: Curve, run: Run, until: int) -> float:
+    """What a rate is judged by, infinite if it is not there."""
+    return run.tests.get(until, float("inf")) if curve.by_test else run.last(SHARE, until=until)
 
 
 Read = Callable[[Path], Run]
@@ -171,7 +176,7 @@ def read_curve(runs: Path, curve: Curve, read: Read = read_run) -> CurveRuns:
 
     jobs = [job(rate, curve.sweep_steps) for rate in curve.rates]
     if all(map(is_finished, jobs)):  # where the first or the last rate is best, the next one beyond too
-        ends = [read(each.folder).last(SHARE, until=curve.sweep_steps) for each in jobs]
+        ends = [_compared(curve, read(each.folder), curve.sweep_steps) for each in jobs]
         costs = dict(zip(curve.rates, ends, strict=True))
         best = min(costs, key=costs.__getitem__)
         if best in (min(costs), max(costs)) and best in BEYOND and np.isfinite(costs[best]):
@@ -242,7 +247,7 @@ def _contest(c: CurveRuns) -> tuple[list[float], int, bool]:
     rates, until = finite, c.curve.sweep_steps
 
     def cost(rate: float) -> float:
-        return c.sweep[rate].last(SHARE, until=until)
+        return _compared(c.curve, c.sweep[rate], until)
 
     for doubling in range(c.curve.doublings + 1):
         until = min(c.curve.sweep_steps * 2**doubling, c.curve.steps)

@@ -1,0 +1,241 @@
+"""What is trained for the comparison: which networks, at which sizes of state, on which tasks, for how long.
+
+Every network is trained by the same recipe (``fast``) for as many minibatches, on one layer, and for each the same
+learning rates are compared on one seed, by the cost on the test split; the seeds that are judged are others. State is
+counted in one way: the numbers that are carried from one step to the next for one sequence, over all layers; of
+attention, which keeps all that it has read, after the last step.
+
+How many pairs there are on stacked MQAR was chosen after one trial with seed 0, in which 16 copies and 1,020 numbers
+recalled 0.99 of 16 pairs: twice as many are compared, so that there is something to tell apart.
+"""
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from associative_lstm.lab.experiments.learning.curves import RATES, Curve, Network
+from associative_lstm.lab.networks import NETWORKS
+from associative_lstm.lab.run.config import complete, task_of
+from associative_lstm.lab.run.model import build_model, count_parameters, count_state
+from associative_lstm.lab.words import counted
+
+SIZES: Mapping[str, int] = MappingProxyType({"small": 256, "medium": 1024, "large": 4096})
+"""The numbers of state that networks have about."""
+
+SEEDS, SWEEP_SEED = (30, 31, 32), 29
+
+
+@dataclass(frozen=True)
+class Point:
+    """A network of one size: its name, what a reader calls it, the kind that it belongs to, and its configuration."""
+
+    name: str
+    label: str
+    kind: str
+    size: str
+    values: Mapping[str, Any] = field(hash=False)
+
+
+OURS, SHIFT, HEADS = "Associative LSTM, 16 copies", "Associative LSTM, shifts", "Associative LSTM, 4 heads"
+OPEN = "Associative LSTM, open loop"
+
+
+def _ours(size: str, hidden_size: int, copies: int, kind: str = "", **values: Any) -> Point:
+    kind = kind or f"Associative LSTM, {counted(copies, 'copy')}"
+    name = f"associative-{hidden_size}-{copies}" + "".join(f"-{value}" for value in values.values())
+    chosen = {"model": "associative-lstm", "hidden_size": hidden_size, "copies": copies} | values
+    return Point(name, f"{kind}, N_h {hidden_size}", kind, size, chosen)
+
+
+def _plain(size: str, model: str, hidden_size: int) -> Point:
+    label = NETWORKS[model].label
+    values = {"model": model, "hidden_size": hidden_size}
+    return Point(f"{model}-{hidden_size}", f"{label} {hidden_size}", label, size, values)
+
+
+def _rival(size: str, model: str, heads: int, head_size: int) -> Point:
+    label = NETWORKS[model].label
+    values = {"model": model, "hidden_size": 64, "heads": heads, "head_size": head_size}
+    name = f"{label}, {counted(heads, 'head')} of {head_size}"
+    return Point(f"{model}-{heads}x{head_size}", name, label, size, values)
+
+
+def _attention(steps: int) -> list[Point]:
+    """One head of keys and values that are together as large as the sizes after so many steps."""
+    return [_rival(size, "attention", 1, numbers // (2 * steps)) for size, numbers in SIZES.items()]
+
+
+_RECURRENT = [
+    _ours("small", 128, 1),
+    _ours("small", 52, 4),
+    _ours("small", 16, 16),
+    _ours("medium", 204, 4),
+    _ours("medium", 60, 16),
+    _ours("medium", 60, 16, SHIFT, permutation="shift"),
+    _ours("medium", 60, 13, HEADS, heads=4),
+    _ours("large", 240, 16),
+    _ours("large", 240, 16, SHIFT, permutation="shift"),
+    _ours("medium", 64, 16, OPEN, model="open-associative-lstm"),
+    _plain("small", "lstm", 128),
+    _plain("small", "gru", 256),
+    _plain("small", "unitary-rnn", 256),
+    _plain("medium", "unitary-rnn", 1024),
+    *(
+        _rival(size, model, heads, head_size)
+        for model, shapes in {
+            "mlstm": ((1, 8), (1, 28), (2, 44)),
+            "mamba2": ((4, 6), (4, 14), (4, 30)),
+            "deltanet": ((1, 12), (1, 28), (2, 41)),
+            "gated-deltanet": ((1, 12), (1, 28), (2, 41)),
+        }.items()
+        for size, (heads, head_size) in zip(SIZES, shapes, strict=True)
+    ),
+]
+"""An LSTM or a GRU of the larger states would have millions of weights, and days of training."""
+
+_BY_NAME = {point.name: point for point in _RECURRENT}
+_ONCE = ("associative-204-4", "associative-60-16-shift", "associative-60-13-4", "associative-240-16-shift")
+"""What is trained on stacked MQAR alone, for the time that it takes."""
+
+_MODERN = ("mlstm-1x28", "mamba2-4x14", "deltanet-1x28", "gated-deltanet-1x28")
+_MEDIUM = [_BY_NAME[name] for name in ("associative-60-16", "lstm-128", "gru-256", *_MODERN)]
+"""About 1,000 numbers; LSTM and GRU have a quarter of that."""
+
+COPIES = (1, 2, 4, 8, 16)
+PAIRS = (4, 8, 16, 32)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A task with its options, how many steps a sequence of it has, what is trained on it and for how long."""
+
+    name: str
+    title: str
+    task: str
+    steps: int
+    points: Sequence[Point] = field(hash=False)
+    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    minibatches: int = 1500
+    rates: tuple[float, ...] = RATES
+
+    def curve(self, point: Point) -> Curve:
+        """The runs of a network: those of the sweep, and those that are judged."""
+        chosen = {"recipe": "fast", "test_every": self.minibatches, "checkpoint_every": 500}
+        values = chosen | dict(self.values) | dict(point.values)
+        network = Network(f"{self.name}-{point.name}", point.label, values, steps={}, rates=self.rates)
+        swept = len(self.rates) > 1
+        return Curve(
+            self.task,
+            network,
+            self.minibatches,
+            self.minibatches,
+            SEEDS,
+            self.rates,
+            sweep_seed=SWEEP_SEED if swept else None,
+            by_test=True,
+        )
+
+    @functools.cache  # noqa: B019 (settings live as long as the program)
+    def sizes(self, point: Point) -> tuple[int, int]:
+        """The numbers of state after a whole sequence, and those that are learned."""
+        config = self.curve(point).config(self.rates[0], SEEDS[0], self.minibatches)
+        model = build_model(config, task_of(config))
+        return count_state(model, self.steps), count_parameters(model)
+
+
+def _copies(pairs: int) -> Setting:
+    points = [_ours("copies", 64, copies) for copies in COPIES]
+    values = {"pairs": pairs}
+    # Their rate is the recipe's own: what is compared differs in copies alone.
+    return Setting(
+        f"copies-{pairs}",
+        f"Stacked MQAR, {pairs} pairs",
+        "mqar-stacked",
+        2 * pairs,
+        points,
+        values,
+        rates=(5e-3,),
+    )
+
+
+def _mad(task: str, title: str, steps: int) -> Setting:
+    points = [*_MEDIUM, _rival("large", "attention", 1, 32)]
+    values = {"batch_size": 32, "previous": True}
+    return Setting(task, title, task, steps, points, values, rates=RATES[1:])
+
+
+def _tracking(task: str, title: str, steps: int) -> Setting:
+    points = [*_MEDIUM, _rival("large", "attention", 1, 32)]
+    return Setting(task, title, task, steps, points, rates=RATES[1:])
+
+
+SETTINGS: Mapping[str, Setting] = MappingProxyType(
+    {
+        setting.name: setting
+        for setting in (
+            Setting(
+                "stacked",
+                "Stacked MQAR, 32 pairs",
+                "mqar-stacked",
+                64,
+                [*_RECURRENT, *_attention(64)],
+                {"pairs": 32},
+            ),
+            Setting(
+                "mqar",
+                "MQAR, 4 pairs",
+                "mqar",
+                64,
+                [*(point for point in _RECURRENT if point.name not in _ONCE), *_attention(64)],
+                {"previous": True},
+                minibatches=2000,
+            ),
+            *map(_copies, PAIRS),
+            Setting(
+                "stacked-64",
+                "Stacked MQAR, 64 pairs",
+                "mqar-stacked",
+                128,
+                [_BY_NAME[name] for name in ("associative-60-16", *_MODERN)],
+                {"pairs": 64},
+            ),
+            Setting(
+                "mqar-unaided",
+                "MQAR, 4 pairs, without the symbol before",
+                "mqar",
+                64,
+                [_BY_NAME["associative-60-16"]],
+                minibatches=2000,
+            ),
+            _mad("mad-recall", "In-context recall", 127),
+            _mad("mad-fuzzy", "Fuzzy recall", 128),
+            _mad("mad-noisy", "Noisy recall", 127),
+            _mad("mad-copying", "Selective copying", 256),
+            _mad("mad-compression", "Compression", 32),
+            _tracking("parity", "Parity", 40),
+            _tracking("modular-arithmetic", "Modular arithmetic", 40),
+            _tracking("s5", "Swaps of five", 24),
+        )
+    }
+)
+"""In the order in which they are trained: what answers the question first."""
+
+MAD = tuple(name for name in SETTINGS if name.startswith("mad-"))
+TRACKING = ("parity", "modular-arithmetic", "s5")
+
+
+def needed(only: Sequence[str] = ()) -> dict[str, list[Curve]]:
+    """The curves of every setting, or of some."""
+    if unknown := [name for name in only if name not in SETTINGS]:
+        raise ValueError(f"only must be one of {', '.join(SETTINGS)}, got {unknown[0]!r}")
+    chosen = only or SETTINGS
+    return {name: [s.curve(p) for p in s.points] for name, s in SETTINGS.items() if name in chosen}
+
+
+def check() -> None:
+    """That every configuration can be made."""
+    for setting in SETTINGS.values():
+        for point in setting.points:
+            complete(dict(setting.curve(point).network.values) | {"task": setting.task})

@@ -1,0 +1,202 @@
+"""The page of the comparison, and its part in the documentation: every number comes from what was measured."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from associative_lstm.lab.draw.tables import markdown_table
+from associative_lstm.lab.experiments.claim import Claim
+from associative_lstm.lab.experiments.recall.grid import MAD, SETTINGS, SIZES, TRACKING
+from associative_lstm.lab.experiments.recall.published import MQAR, PARITY
+from associative_lstm.lab.files import write_atomically
+
+Measured = Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
+Costs = Sequence[Mapping[str, Any]]
+
+BEGIN, END = "<!-- recall: made from results/recall -->", "<!-- recall: end -->"
+
+
+def page_of(measured: Measured, claims: Sequence[Claim], costs: Costs) -> str:
+    """Everything that was measured, as Markdown."""
+    lines = ["# Recall: beside what people use today", "", *answer(measured), ""]
+    lines += ["## Claims", "", *_verdicts(claims), ""]
+    for name in ("stacked", "mqar", "stacked-64", "mqar-unaided"):
+        lines += [f"## {SETTINGS[name].title}", "", _accuracy_table(measured, name), ""]
+    lines += ["## What copies buy", "", _copies_table(measured), ""]
+    lines += ["## MAD", "", _wide_table(measured, MAD, "accuracy"), ""]
+    lines += ["## State tracking", "", "On held-out sequences of the lengths that were trained:", ""]
+    lines += [_wide_table(measured, TRACKING, "accuracy"), "", "On longer ones:", ""]
+    lines += [_wide_table(measured, TRACKING, "longer"), ""]
+    lines += [_published(), "", "## What it costs", "", _cost_table(costs), ""]
+    return "\n".join(lines)
+
+
+def answer(measured: Measured) -> list[str]:
+    """Who recalls how much, and who should use what: said of what was measured, and only of that."""
+    sentences = []
+    for name in ("stacked", "mqar"):
+        for size, numbers in SIZES.items():
+            found = _ranked(measured, name, size)
+            ours = [(label, mean) for label, mean in found if label.startswith("Associative LSTM")]
+            if not ours or len(found) == len(ours):
+                continue
+            place = 1 + [label for label, _ in found].index(ours[0][0])
+            sentences.append(
+                f"On {SETTINGS[name].title}, of {len(found)} networks with about {numbers:,} numbers of state "
+                f"{found[0][0]} recalls most ({found[0][1]:.2f}); the best Associative LSTM, {ours[0][0]}, is number "
+                f"{place} ({ours[0][1]:.2f})."
+            )
+    if not sentences:
+        return ["Not yet run."]
+    sentences.append(_advice(measured))
+    return [line for sentence in sentences if sentence for line in (f"- {sentence}",)]
+
+
+def _ranked(measured: Measured, name: str, size: str) -> list[tuple[str, float]]:
+    points = [p for p in SETTINGS[name].points if p.size == size and (name, p.name) in measured]
+    means = [(p.label, float(np.mean([row["accuracy"] for row in measured[name, p.name]]))) for p in points]
+    return sorted(means, key=lambda pair: -pair[1])
+
+
+def _advice(measured: Measured) -> str:
+    """Who should use what, by the largest networks that were compared."""
+    sizes = [size for size in SIZES if len(_ranked(measured, "mqar", size)) > 1]
+    if not sizes:
+        return ""
+    found = _ranked(measured, "mqar", sizes[-1])
+    best = found[0]
+    ours = next((pair for pair in found if pair[0].startswith("Associative LSTM")), None)
+    if ours is None:
+        return ""
+    if ours[1] >= best[1] - 0.02:
+        return (
+            "Who wants to recall much with a state of fixed size loses nothing here by an Associative LSTM; who has "
+            "no use for its exact account of what it recalls may take what trains faster."
+        )
+    return (
+        f"Who wants to recall much with a state of fixed size should take {best[0].split(',')[0]}; an Associative "
+        "LSTM is for those who want to read its memory, exactly, or an LSTM that stores more without more weights."
+    )
+
+
+def _verdicts(claims: Sequence[Claim]) -> Iterator[str]:
+    for claim in claims:
+        yield f"- **{claim.verdict}**: {claim.sentence} Criterion: {claim.criterion}. Measured: {claim.measured}."
+
+
+def _spread(values: Sequence[float]) -> str:
+    if not values:
+        return ""
+    if len(values) == 1:
+        return f"{values[0]:.2f}"
+    return f"{np.mean(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
+def _accuracy_table(measured: Measured, name: str) -> str:
+    rows = []
+    for point in SETTINGS[name].points:
+        if found := measured.get((name, point.name)):
+            first = found[0]
+            cells = [point.label, f"{first['state']:,}", f"{first['parameters']:,}", f"{first['rate']:g}"]
+            rows.append([*cells, len(found), _spread([row["accuracy"] for row in found])])
+    if not rows:
+        return "Not yet run."
+    return markdown_table(["network", "numbers of state", "parameters", "rate", "seeds", "accuracy"], rows)
+
+
+def _copies_table(measured: Measured) -> str:
+    settings = [name for name in SETTINGS if name.startswith("copies-")]
+    points = SETTINGS[settings[0]].points
+    if not any((name, point.name) in measured for name in settings for point in points):
+        return "Not yet run."
+    rows = []
+    for point in points:
+        cells = [
+            _spread([row["accuracy"] for row in measured.get((name, point.name), ())]) for name in settings
+        ]
+        rows.append([point.values["copies"], *cells])
+    return markdown_table(["copies", *(f"{SETTINGS[name].values['pairs']} pairs" for name in settings)], rows)
+
+
+def _wide_table(measured: Measured, names: Sequence[str], what: str) -> str:
+    """Networks by tasks; a kind of network may have other sizes on other tasks."""
+    rows = []
+    for kind in dict.fromkeys(point.kind for point in SETTINGS[names[0]].points):
+        cells = []
+        for name in names:
+            its = next(point.name for point in SETTINGS[name].points if point.kind == kind)
+            cells.append(_spread([row[what] for row in measured.get((name, its), ()) if what in row]))
+        if any(cells):
+            rows.append([kind, *cells])
+    return markdown_table(["network", *names], rows) if rows else "Not yet run."
+
+
+def _published() -> str:
+    figures = ", ".join(f"{name} {kilobytes:g} kB {accuracy:.2f}" for name, kilobytes, accuracy in MQAR)
+    parity = ", ".join(f"{name} {accuracy:.2f}" for name, accuracy in PARITY)
+    return (
+        f"Published, not measured here: MQAR by size of state, {figures} (read off the plot of the repository "
+        "HazyResearch/zoology: more symbols and pairs, and other lengths of training, than ours); parity on longer "
+        f"sequences, on a scale where guessing is 0, {parity} (arXiv 2411.12537)."
+    )
+
+
+def _cost_table(costs: Costs) -> str:
+    if not costs:
+        return "Not yet measured."
+    header = [
+        "network",
+        "numbers of state",
+        "parameters",
+        "ms of a training step",
+        "µs of a token",
+        "MiB of a step",
+    ]
+    rows = [
+        [
+            row["label"],
+            f"{row['state']:,}",
+            f"{row['parameters']:,}",
+            f"{row['step_milliseconds']:.1f}",
+            f"{row['token_microseconds']:.0f}",
+            f"{row['peak_bytes'] / 2**20:.1f}",
+        ]
+        for row in costs
+    ]
+    first = costs[0]
+    about = (
+        "One thread, one machine, one run: a training step (forward, backward, Adam) on MQAR, minibatch "
+        f"{first['batch']}, {first['steps']} steps; a token of one sequence. Timed after what each says token by "
+        "token was compared with what it says of the whole sequence."
+    )
+    return f"{about}\n\n{markdown_table(header, rows)}"
+
+
+def block(measured: Measured) -> str:
+    """What the documentation says of it."""
+    parts = ["\n".join(answer(measured))]
+    if measured:
+        parts += [
+            "![Accuracy against the numbers of state, and against pairs over copies](../results/recall/recall.png)",
+            "Every table, the claims and what each network costs: [results/recall](../results/recall/README.md).",
+        ]
+    return "\n\n".join([BEGIN, *parts, END])
+
+
+def filled(text: str, measured: Measured) -> str:
+    """A page of the documentation with the block that the measurements say."""
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    return before + block(measured) + after
+
+
+if (
+    __name__ == "__main__"
+):  # python -m associative_lstm.lab.experiments.recall.page results/recall docs/recall.md
+    from associative_lstm.lab.experiments.recall.study import read
+
+    results, page = map(Path, sys.argv[1:])
+    write_atomically(page, filled(page.read_text(encoding="utf-8"), read(results)[0]).encode())

@@ -1,0 +1,18 @@
+"""Figures that others have published, to stand beside ours, marked as theirs."""
+
+MQAR = (
+    ("DeltaNet", 9.0, 0.79),
+    ("DeltaNet", 34.0, 0.96),
+    ("GLA", 4.9, 0.53),
+    ("GLA", 18.0, 0.77),
+    ("Mamba-2", 8.2, 0.52),
+    ("Mamba-2", 33.0, 0.78),
+    ("Based", 9.4, 0.67),
+    ("H3", 8.2, 0.19),
+    ("RWKV-7", 17.0, 0.82),
+)
+"""Network, kilobytes of state (four a number) and accuracy on MQAR, read off the plot of the repository
+HazyResearch/zoology: V 8192, up to 256 pairs, other lengths of training than ours."""
+
+PARITY = (("mLSTM", 0.09), ("sLSTM", 1.0))
+"""Accuracy on longer sequences of bits, on a scale where guessing is 0 (Grazzi et al., 2024, arXiv 2411.12537)."""

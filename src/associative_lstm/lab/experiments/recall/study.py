@@ -1,0 +1,363 @@
+"""The comparison: its runs; then, from their logs, how much each network recalls, and the claims about that."""
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from associative_lstm.lab.draw.pictures import save_figure
+from associative_lstm.lab.experiments.claim import Claim, judge, write_claims
+from associative_lstm.lab.experiments.experiment import Advance, Experiment, Outcome
+from associative_lstm.lab.experiments.learning.curves import Curve
+from associative_lstm.lab.experiments.learning.runs import Logs
+from associative_lstm.lab.experiments.recall import cost, grid
+from associative_lstm.lab.experiments.recall.drawing import draw
+from associative_lstm.lab.experiments.recall.grid import COPIES, MAD, PAIRS, SEEDS, SETTINGS
+from associative_lstm.lab.experiments.recall.page import page_of
+from associative_lstm.lab.files import write_atomically
+from associative_lstm.lab.run.folder import read_tests
+
+Need = tuple[str, str]
+"""A setting and a network."""
+
+Rows = Sequence[Mapping[str, Any]]
+"""What the seeds of a network came to."""
+
+Measured = Mapping[Need, Rows]
+Judged = tuple[bool | None, dict[str, float | str]]
+
+
+@dataclass(frozen=True)
+class RecallStudy(Experiment):
+    """An experiment on the accuracy that runs have logged; the runs are made first if they are missing."""
+
+    def needed(self, only: Sequence[str] = ()) -> dict[str, list[Curve]]:
+        """The curves of every setting, in the order in which they are to be made."""
+        return grid.needed(only)
+
+    def draw(
+        self, out: Path, logs: Logs, *, advance: Advance = lambda: None, seconds: float = 4.0, **about: object
+    ) -> Outcome:
+        """Read what there is of the runs, time the networks, and judge; ``about`` goes with the verdicts."""
+        rows = measured_rows(logs)
+        costs = cost.measure(seconds, advance)
+        return write(out, rows, costs, **about)
+
+
+def measured_rows(logs: Logs) -> list[dict[str, Any]]:
+    """A row for every seed that is done: the accuracy on the test split, and on longer sequences."""
+    rows = []
+    for setting in SETTINGS.values():
+        for point in setting.points:
+            found = logs.curve(setting.curve(point))
+            for run in found.runs:
+                tests = {test["step"]: test for test in read_tests(run.folder)}
+                last = tests.get(found.curve.steps)
+                if last is None and run.diverged is None:
+                    continue
+                state, parameters = setting.sizes(point)
+                rows.append(
+                    {
+                        "setting": setting.name,
+                        "network": point.name,
+                        "seed": run.config.seed,
+                        "rate": run.config.learning_rate,
+                        "state": state,
+                        "parameters": parameters,
+                        "accuracy": 0.0 if last is None else last["accuracy"],
+                        **({"longer": last["longer_accuracy"]} if last and "longer_accuracy" in last else {}),
+                        **({"diverged": True} if run.diverged else {}),
+                    }
+                )
+    return rows
+
+
+def write(out: Path, rows: Rows, costs: Sequence[Mapping[str, Any]], **about: object) -> Outcome:
+    """The numbers, the verdicts, the picture and the page."""
+    out.mkdir(parents=True, exist_ok=True)
+    lines = ",\n".join(json.dumps(row, allow_nan=False) for row in rows)
+    write_atomically(out / "measured.json", f"[\n{lines}\n]\n".encode())
+    write_atomically(out / "cost.json", (json.dumps(list(costs), indent=1) + "\n").encode())
+    measured, kept = read(out)
+    claims = judge_all(measured)
+    write_atomically(out / "README.md", page_of(measured, claims, kept).encode())
+    written = [
+        save_figure(draw(measured), out / "recall.png"),
+        out / "measured.json",
+        out / "cost.json",
+        out / "README.md",
+        write_claims(out / "claims.json", claims, **about),
+    ]
+    return Outcome(written, claims)
+
+
+def read(out: Path) -> tuple[Measured, list[dict[str, Any]]]:
+    """The numbers that were kept in a folder: accuracy by setting and network, and what each network costs."""
+    measured: dict[Need, list[Mapping[str, Any]]] = {}
+    for row in json.loads((out / "measured.json").read_text(encoding="utf-8")):
+        measured.setdefault((row["setting"], row["network"]), []).append(row)
+    return measured, json.loads((out / "cost.json").read_text(encoding="utf-8"))
+
+
+# --- the claims: their criteria were written down before anything was trained
+
+
+def judge_all(measured: Measured) -> list[Claim]:
+    """Every claim with its verdict; undecided while a seed is missing."""
+    claims = []
+    for key, (sentence, criterion, needs, decide) in CLAIMS.items():
+        missing = [
+            f"{setting}/{network}" for setting, network in needs if not _whole(measured, setting, network)
+        ]
+        holds, numbers = (None, {"not_yet_run": ", ".join(missing)}) if missing else decide(measured)
+        claims.append(dataclasses.replace(judge(sentence, criterion, holds, **numbers), key=key))
+    return claims
+
+
+def _whole(measured: Measured, setting: str, network: str) -> bool:
+    return len(measured.get((setting, network), ())) >= len(SEEDS)
+
+
+def accuracies(measured: Measured, setting: str, network: str, what: str = "accuracy") -> list[float]:
+    """Of every seed."""
+    return [float(row[what]) for row in measured[setting, network]]
+
+
+def _mean(measured: Measured, setting: str, network: str, what: str = "accuracy") -> float:
+    return float(np.mean(accuracies(measured, setting, network, what)))
+
+
+def _label(setting: str, network: str) -> str:
+    return next(point.label for point in SETTINGS[setting].points if point.name == network)
+
+
+OURS = {"small": "associative-16-16", "medium": "associative-60-16", "large": "associative-240-16"}
+MODERN = {
+    "small": ("mlstm-1x8", "mamba2-4x6", "deltanet-1x12", "gated-deltanet-1x12"),
+    "medium": ("mlstm-1x28", "mamba2-4x14", "deltanet-1x28", "gated-deltanet-1x28"),
+    "large": ("mlstm-2x44", "mamba2-4x30", "deltanet-2x41", "gated-deltanet-2x41"),
+}
+_OPEN = "associative-64-16-open-associative-lstm"
+CLOSE = 0.02
+"""Accuracies that differ by less in the mean of the seeds are called equal."""
+
+
+def _reaches(
+    setting: str, networks: Sequence[str], least: float, what: str = "accuracy"
+) -> Callable[..., Judged]:
+    """All of the networks reach an accuracy, in the mean of the seeds."""
+
+    def decide(measured: Measured) -> Judged:
+        means = {_label(setting, name): _mean(measured, setting, name, what) for name in networks}
+        return all(mean >= least for mean in means.values()), dict(means)
+
+    return decide
+
+
+def _not_behind(setting: str, ours: str, rivals: Sequence[str]) -> Callable[..., Judged]:
+    """Ours is at most ``CLOSE`` below each of the rivals."""
+
+    def decide(measured: Measured) -> Judged:
+        means = {name: _mean(measured, setting, name) for name in (ours, *rivals)}
+        numbers: dict[str, float | str] = {_label(setting, name): mean for name, mean in means.items()}
+        return all(means[ours] >= means[rival] - CLOSE for rival in rivals), numbers
+
+    return decide
+
+
+def _ahead(setting: str, ours: str, rivals: Sequence[str], by: float) -> Callable[..., Judged]:
+    """Every seed of ours is above every seed of the rivals, by so much in the mean; undecided if seeds overlap."""
+
+    def decide(measured: Measured) -> Judged:
+        numbers: dict[str, float | str] = {}
+        verdicts: list[bool | None] = []
+        a = accuracies(measured, setting, ours)
+        numbers[_label(setting, ours)] = float(np.mean(a))
+        for rival in rivals:
+            b = accuracies(measured, setting, rival)
+            numbers[_label(setting, rival)] = float(np.mean(b))
+            apart = min(a) > max(b) or max(a) < min(b)
+            verdicts.append(bool(np.mean(a) >= np.mean(b) + by) if apart else None)
+        return (False if False in verdicts else None if None in verdicts else True), numbers
+
+    return decide
+
+
+def _copies_buy(measured: Measured) -> Judged:
+    """Of 16 pairs, more are recalled with 4 copies than with 1, and with 16 than with 4."""
+    means = {n: _mean(measured, "copies-16", f"associative-64-{n}") for n in (1, 4, 16)}
+    numbers: dict[str, float | str] = {f"copies {n}": mean for n, mean in means.items()}
+    if means[1] > 0.95:
+        return None, numbers | {"reason": "one copy is enough"}
+    return means[4] >= means[1] + 0.05 and means[16] >= means[4] + 0.05, numbers
+
+
+def _by_ratio(measured: Measured) -> Judged:
+    """Where pairs / copies is the same, accuracy is the same; told only where it differs between ratios."""
+    cells = {(p, n): _mean(measured, f"copies-{p}", f"associative-64-{n}") for p in PAIRS for n in COPIES}
+    spreads = []
+    for ratio in sorted({p / n for p, n in cells}):
+        alike = [mean for (p, n), mean in cells.items() if p / n == ratio]
+        if len(alike) > 1:
+            spreads.append(max(alike) - min(alike))
+    everywhere = max(cells.values()) - min(cells.values())
+    numbers: dict[str, float | str] = {"largest difference at one ratio": max(spreads), "of all": everywhere}
+    if everywhere < 0.3:
+        return None, numbers | {"reason": "accuracy hardly differs between ratios"}
+    return max(spreads) <= 0.1, numbers
+
+
+def _needs_the_one_before(measured: Measured) -> Judged:
+    without = _mean(measured, "mqar-unaided", OURS["medium"])
+    beside = _mean(measured, "mqar", OURS["medium"])
+    numbers: dict[str, float | str] = {"without": without, "with": beside}
+    if beside < 0.5:
+        return None, numbers | {"reason": "with it, too, most is wrong"}
+    return without <= 0.5 * beside, numbers
+
+
+def _generalises(measured: Measured) -> Judged:
+    """Those with a state that is not linear in the one before stay right on longer sequences, the others do not."""
+    numbers: dict[str, float | str] = {}
+    verdicts = []
+    for name in ("associative-60-16", "lstm-128", "gru-256"):
+        longer = _mean(measured, "parity", name, "longer")
+        numbers[f"{_label('parity', name)}, longer"] = longer
+        verdicts.append(longer >= 0.9)
+    for name in ("mlstm-1x28", "mamba2-4x14", "deltanet-1x28", "gated-deltanet-1x28"):
+        longer = _mean(measured, "parity", name, "longer")
+        numbers[f"{_label('parity', name)}, longer"] = longer
+        verdicts.append(longer <= 0.6)
+    return all(verdicts), numbers
+
+
+def _mad_score(measured: Measured) -> Judged:
+    scores = {
+        name: float(np.mean([_mean(measured, task, name) for task in MAD]))
+        for name in ("associative-60-16", "lstm-128", "gru-256")
+    }
+    ours, *others = scores.values()
+    return ours >= max(others) - CLOSE, {_label(MAD[0], name): score for name, score in scores.items()}
+
+
+def _open_loop(measured: Measured) -> Judged:
+    both = {s: _not_behind(s, _OPEN, [OURS["medium"]])(measured) for s in ("stacked", "mqar")}
+    numbers = {f"{s}, {name}": value for s, (_, its) in both.items() for name, value in its.items()}
+    return all(holds for holds, _ in both.values()), numbers
+
+
+def _on(setting: str, *networks: str) -> list[Need]:
+    return [(setting, network) for network in networks]
+
+
+def _equal_state(setting: str, size: str) -> tuple[list[Need], Callable[..., Judged]]:
+    return _on(setting, OURS[size], *MODERN[size]), _not_behind(setting, OURS[size], MODERN[size])
+
+
+_MEAN = "mean accuracy on held-out sequences over three seeds"
+_EQUAL = f"{_MEAN}: at most {CLOSE} below each of mLSTM, Mamba-2, DeltaNet and Gated DeltaNet"
+
+CLAIMS: Mapping[str, tuple[str, str, list[Need], Callable[[Measured], Judged]]] = {
+    "12a": (
+        "Holographic binding can recall: with 16 copies the Associative LSTM answers MQAR's small setting (ours).",
+        f"V 256, L 64, 4 pairs, the symbol before presented beside: {_MEAN} at least 0.9, with about 4,096 numbers",
+        _on("mqar", OURS["large"]),
+        _reaches("mqar", [OURS["large"]], 0.9),
+    ),
+    **{
+        f"12{key}": (
+            f"On {SETTINGS[setting].title.replace('Stacked', 'stacked')}, with about {grid.SIZES[size]:,} numbers of "
+            "state, it recalls as much as today's networks (ours).",
+            _EQUAL,
+            *_equal_state(setting, size),
+        )
+        for key, (setting, size) in zip(
+            "bcdefg",
+            [(setting, size) for setting in ("stacked", "mqar") for size in grid.SIZES],
+            strict=True,
+        )
+    },
+    "12h": (
+        "With 256 numbers of state it recalls more of 32 stacked pairs than LSTM and GRU (ours).",
+        f"{_MEAN}: every seed above every seed of both, by 0.05 in the mean; undecided if seeds overlap",
+        _on("stacked", OURS["small"], "lstm-128", "gru-256"),
+        _ahead("stacked", OURS["small"], ["lstm-128", "gru-256"], 0.05),
+    ),
+    "12i": (
+        "Copies buy recall: of 16 stacked pairs 4 copies recall more than 1, and 16 more than 4 (ours).",
+        f"N_h 64, one rate: {_MEAN} rises by 0.05 each time; undecided if one copy has 0.95",
+        [("copies-16", f"associative-64-{n}") for n in (1, 4, 16)],
+        _copies_buy,
+    ),
+    "12j": (
+        "What a trained network recalls follows pairs / copies, as the noise of its memory does (ours).",
+        "N_h 64, 4 to 32 stacked pairs, 1 to 16 copies: where the ratio is the same, mean accuracies differ by at "
+        "most 0.1; undecided if those of all differ by less than 0.3",
+        [(f"copies-{p}", f"associative-64-{n}") for p in PAIRS for n in COPIES],
+        _by_ratio,
+    ),
+    "12k": (
+        "With shifts it recalls as much as with random permutations (ours).",
+        f"32 stacked pairs, about 4,096 numbers: {_MEAN} at most {CLOSE} lower",
+        _on("stacked", OURS["large"], "associative-240-16-shift"),
+        _not_behind("stacked", "associative-240-16-shift", [OURS["large"]]),
+    ),
+    "12l": (
+        "With 4 heads it recalls as much as with 1, at the same state (ours).",
+        f"32 stacked pairs, about 1,024 numbers: {_MEAN} at most {CLOSE} lower",
+        _on("stacked", OURS["medium"], "associative-60-13-4"),
+        _not_behind("stacked", "associative-60-13-4", [OURS["medium"]]),
+    ),
+    "12m": (
+        "One layer needs the symbol before beside the current one to bind a value to its key (ours).",
+        f"MQAR, about 1,024 numbers: without it, {_MEAN} is at most half of what it is with it; undecided if that is "
+        "below 0.5",
+        [*_on("mqar", OURS["medium"]), *_on("mqar-unaided", OURS["medium"])],
+        _needs_the_one_before,
+    ),
+    "12n": (
+        "The rivals learn here what their authors report: with about 4,096 numbers they answer MQAR's small setting.",
+        f"V 256, L 64, 4 pairs: {_MEAN} at least 0.9 of each of them, and of attention",
+        _on("mqar", *MODERN["large"], "attention-1x32"),
+        _reaches("mqar", [*MODERN["large"], "attention-1x32"], 0.9),
+    ),
+    "12o": (
+        "On parity Associative LSTM, LSTM and GRU stay right on longer sequences than trained; linear ones do not.",
+        f"trained on 3 to 40 bits, tested on 40 to 256: {_MEAN} at least 0.9 of each of the three, at most 0.6 of "
+        "mLSTM, Mamba-2, DeltaNet and Gated DeltaNet",
+        _on("parity", "associative-60-16", "lstm-128", "gru-256", *MODERN["medium"]),
+        _generalises,
+    ),
+    "12p": (
+        "Over MAD's five tasks it is not behind LSTM and GRU (ours).",
+        f"the mean over the tasks of the {_MEAN}: at most {CLOSE} below the better of both",
+        [(task, name) for task in MAD for name in ("associative-60-16", "lstm-128", "gru-256")],
+        _mad_score,
+    ),
+    "12r": (
+        "Without h in gates and keys, linear in its memory, it recalls as much (ours).",
+        f"32 stacked pairs, and MQAR with 4, about 1,024 numbers: {_MEAN} at most {CLOSE} lower on both",
+        [*_on("stacked", OURS["medium"], _OPEN), *_on("mqar", OURS["medium"], _OPEN)],
+        _open_loop,
+    ),
+    "12q": (
+        "With as many parameters, about 70,000, it recalls as much of 32 stacked pairs as today's networks (ours).",
+        f"16 copies and about 1,024 numbers of state, {_EQUAL}, each with about 4,096 numbers",
+        _on("stacked", OURS["medium"], *MODERN["large"]),
+        _not_behind("stacked", OURS["medium"], MODERN["large"]),
+    ),
+}
+
+
+RECALL = RecallStudy(
+    "recall",
+    "Recall: beside what people use today",
+    "How much networks recall with a state of the same size: MQAR, MAD, state tracking, and what each costs.",
+    pictures=(("recall.png", "Accuracy against the size of the state, and against pairs over copies"),),
+    page="README.md",
+    ours=True,
+)

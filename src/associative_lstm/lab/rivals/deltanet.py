@@ -1,0 +1,156 @@
+"""DeltaNet (Schlag et al., 2021; Yang et al., 2024): a new value of a key takes the place of the old one."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from associative_lstm.lab.rivals.stack import (
+    CHUNK,
+    EPSILON,
+    Mixer,
+    ShortConvolution,
+    Stack,
+    decays,
+    in_chunks,
+    in_steps,
+    join_heads,
+    linear,
+    split_heads,
+)
+from associative_lstm.nn.checks import check_positive_int
+
+
+def steps(
+    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, log_decay: Tensor, state: Tensor
+) -> tuple[Tensor, Tensor]:
+    r"""One step at a time, with the decay of the gated form; DeltaNet's own is :math:`\alpha = 1`.
+
+    .. math::
+        S_t = \alpha_t (I - \beta_t k_t k_t^T) S_{t-1} + \beta_t k_t v_t^T, \quad o_t = S_t^T q_t
+
+    ``q``, ``k``: ``(B, heads, T, d)``, k of length 1; ``v``: ``(B, heads, T, p)``; ``beta`` and ``log_decay``, the
+    logarithm of α: ``(B, heads, T)``; ``state``, S: ``(B, heads, d, p)``.
+    """
+
+    def step(
+        q: Tensor, k: Tensor, v: Tensor, beta: Tensor, log_decay: Tensor, S: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        S, k, b = log_decay.exp()[..., None, None] * S, k.unsqueeze(-1), beta[..., None, None]
+        S = S - b * k @ (k.mT @ S) + b * k @ v.unsqueeze(-2)
+        return (q.unsqueeze(-2) @ S).squeeze(-2), S
+
+    return in_steps(step, [q, k, v, beta, log_decay], state)
+
+
+def chunks(
+    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, log_decay: Tensor, state: Tensor, size: int = CHUNK
+) -> tuple[Tensor, Tensor]:
+    r"""The same by chunks. With :math:`g_t` the decay since the chunk began and :math:`u_t` what is really written,
+
+    .. math::
+        u_t = \beta_t \Big(v_t - g_t S_0^T k_t - \sum_{j<t} \tfrac{g_t}{g_j} (k_t \cdot k_j) u_j\Big), \quad
+        S_t = g_t S_0 + \sum_{j \le t} \tfrac{g_t}{g_j} k_j u_j^T
+
+    so that all u of a chunk are the solution of one triangular system.
+    """
+    return in_chunks(_chunk, [q, k, v, beta, log_decay], state, size)
+
+
+def _chunk(
+    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, log_decay: Tensor, S: Tensor
+) -> tuple[Tensor, Tensor]:
+    before, within = (part.exp() for part in decays(log_decay))
+    before, beta = before.unsqueeze(-1), beta.unsqueeze(-1)
+    system = beta * (k @ k.mT) * within  # its diagonal is taken as ones, what is above as zeros
+    u = torch.linalg.solve_triangular(
+        system.tril(-1), beta * (v - before * (k @ S)), upper=False, unitriangular=True
+    )
+    output = before * (q @ S) + ((q @ k.mT) * within) @ u
+    left = k * within[..., -1, :].unsqueeze(-1)
+    return output, before[..., -1:, :] * S + left.mT @ u
+
+
+class DeltaNet(Stack):
+    r"""Apply blocks of DeltaNet.
+
+    .. math::
+        q_t, k_t, v_t &= \mathrm{SiLU}(\mathrm{conv}(W x))_t, \quad \text{q and k made of length 1}, \quad
+        \beta_t = \sigma(W_\beta x_t) \\
+        S_t &= (I - \beta_t k_t k_t^T) S_{t-1} + \beta_t k_t v_t^T \\
+        y_t &= W_o \mathrm{RMSNorm}(S_t^T q_t)
+
+    As in Yang et al. (2024); there is nothing special in its initial values.
+
+    Args:
+        input_size, hidden_size, num_layers, mlp, batch_first: as in :class:`~.stack.Stack`.
+        num_heads: heads, each with a memory of its own.
+        head_size: d, of a head's keys and values: its memory is d x d.
+        convolution: the steps of the short convolution; 0 is none.
+        negative_eigenvalues: twice the sigmoid, so that a step can turn the memory's sign along a key, with which
+            parity can be learned (Grazzi et al., 2024).
+
+    Inputs: ``x`` of shape ``(T, B, input_size)``, and optionally the state.
+
+    Outputs: ``output`` of shape ``(T, B, hidden_size)`` and the state: of every block S and the inputs that the
+    convolution still needs.
+
+    >>> output, (S, before) = DeltaNet(10, 64, num_heads=2, head_size=16)(torch.randn(5, 2, 10))
+    >>> output.shape, S.shape
+    (torch.Size([5, 2, 64]), torch.Size([2, 2, 16, 16]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        num_heads: int = 2,
+        head_size: int = 32,
+        convolution: int = 4,
+        negative_eigenvalues: bool = False,
+        mlp: int = 0,
+        batch_first: bool = False,
+    ) -> None:
+        def mixer() -> Mixer:
+            return DeltaRule(hidden_size, num_heads, head_size, convolution, negative_eigenvalues)
+
+        super().__init__(mixer, input_size, hidden_size, num_layers, mlp=mlp, batch_first=batch_first)
+
+
+class DeltaRule(Mixer):
+    """The mixer of :class:`DeltaNet`."""
+
+    def __init__(
+        self, width: int, heads: int, size: int, convolution: int, negative_eigenvalues: bool
+    ) -> None:
+        super().__init__()
+        check_positive_int("num_heads", heads)
+        check_positive_int("head_size", size)
+        self.heads, self.size = heads, size
+        self.largest_beta = 2.0 if negative_eigenvalues else 1.0
+        self.project = linear(width, 3 * heads * size)
+        self.convolution = ShortConvolution(3 * heads * size, convolution)
+        self.beta = linear(width, heads)
+        self.norm = nn.RMSNorm(size, EPSILON)
+        self.out = linear(heads * size, width)
+
+    def state_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"S": (self.heads, self.size, self.size)} | self.convolution.state_shapes()
+
+    def forward(self, x: Tensor, parts: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        S, *before = parts
+        qkv, before = self.convolution(self.project(x), before)
+        q, k, v = (split_heads(part, self.heads) for part in qkv.chunk(3, -1))
+        beta = self.largest_beta * self.beta(x).sigmoid().permute(1, 2, 0)  # (B, heads, T)
+        q, k = F.normalize(q, dim=-1, eps=EPSILON), F.normalize(k, dim=-1, eps=EPSILON)
+        o, S = chunks(q, k, v, beta, self.log_decay(x), S)
+        return self.out(self.gated(join_heads(self.norm(o)), x)), [S, *before]
+
+    def log_decay(self, x: Tensor) -> Tensor:
+        """The logarithm of α, ``(B, heads, T)``: nothing decays."""
+        return x.new_zeros(x.shape[1], self.heads, len(x))
+
+    def gated(self, o: Tensor, x: Tensor) -> Tensor:
+        """The output ``o`` with its gate: it has none."""
+        return o

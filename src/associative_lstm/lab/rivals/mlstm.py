@@ -1,0 +1,155 @@
+"""The mLSTM of xLSTM (Beck et al., 2024): a matrix memory with exponential gates."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from associative_lstm.lab.rivals.stack import (
+    CHUNK,
+    EPSILON,
+    Mixer,
+    ShortConvolution,
+    Stack,
+    decays,
+    in_chunks,
+    in_steps,
+    join_heads,
+    linear,
+    split_heads,
+)
+from associative_lstm.nn.checks import check_positive_int
+
+State = tuple[Tensor, Tensor, Tensor]
+"""C ``(B, heads, d, d)``, n ``(B, heads, d)`` and m ``(B, heads)``."""
+
+
+def steps(q: Tensor, k: Tensor, v: Tensor, i: Tensor, f: Tensor, state: State) -> tuple[Tensor, State]:
+    r"""One step at a time, with the stabiliser m, which the result does not depend on.
+
+    .. math::
+        m_t &= \max(\log \sigma(f_t) + m_{t-1}, i_t) \\
+        i'_t &= \exp(i_t - m_t), \quad f'_t = \exp(\log \sigma(f_t) + m_{t-1} - m_t) \\
+        C_t &= f'_t C_{t-1} + i'_t k_t v_t^T, \quad n_t = f'_t n_{t-1} + i'_t k_t \\
+        h_t &= C_t^T q_t / \max(|n_t \cdot q_t|, \exp(-m_t))
+
+    ``q``, ``k``, ``v``: ``(B, heads, T, d)``, k divided by :math:`\sqrt d` before; ``i``, ``f``: ``(B, heads, T)``.
+    """
+
+    def step(q: Tensor, k: Tensor, v: Tensor, i: Tensor, f: Tensor, state: State) -> tuple[Tensor, State]:
+        C, n, m = state
+        log_f = F.logsigmoid(f)
+        new_m = torch.maximum(log_f + m, i).detach()
+        keep, write = torch.exp(log_f + m - new_m), torch.exp(i - new_m)
+        C = keep[..., None, None] * C + write[..., None, None] * k.unsqueeze(-1) * v.unsqueeze(-2)
+        n = keep.unsqueeze(-1) * n + write.unsqueeze(-1) * k
+        size = torch.maximum((n * q).sum(-1).abs(), torch.exp(-new_m))
+        return (q.unsqueeze(-2) @ C).squeeze(-2) / size.unsqueeze(-1), (C, n, new_m)
+
+    return in_steps(step, [q, k, v, i, f], state)
+
+
+def chunks(
+    q: Tensor, k: Tensor, v: Tensor, i: Tensor, f: Tensor, state: State, size: int = CHUNK
+) -> tuple[Tensor, State]:
+    """The same by chunks: inside, a matrix of how much of every write is left at every read."""
+    return in_chunks(_chunk, [q, k, v, i, f], state, size)
+
+
+def _chunk(q: Tensor, k: Tensor, v: Tensor, i: Tensor, f: Tensor, state: State) -> tuple[Tensor, State]:
+    C, n, m = state
+    before, within = decays(F.logsigmoid(f))
+    before, within = before + m.unsqueeze(-1), within + i.unsqueeze(-2)
+    new_m = torch.maximum(before, within.amax(-1)).detach()
+    before, within = torch.exp(before - new_m), torch.exp(within - new_m.unsqueeze(-1))
+    scores = (q @ k.mT) * within
+    old = q * before.unsqueeze(-1)
+    size = torch.maximum((scores.sum(-1) + (old @ n.unsqueeze(-1)).squeeze(-1)).abs(), torch.exp(-new_m))
+    output = (scores @ v + old @ C) / size.unsqueeze(-1)
+    left = k * within[..., -1, :].unsqueeze(-1)
+    keep = before[..., -1]
+    C = keep[..., None, None] * C + left.mT @ v
+    return output, (C, keep.unsqueeze(-1) * n + left.sum(-2), new_m[..., -1])
+
+
+class MLSTM(Stack):
+    r"""Apply blocks of mLSTM: keys and values in a matrix that decays, by gates that depend on the input alone.
+
+    .. math::
+        q_t, k_t &= W \mathrm{SiLU}(\mathrm{conv}(x))_t, \quad v_t = W x_t, \quad
+        i_t, f_t = W [q_t, k_t, v_t] + b \\
+        y_t &= W_o \big(\mathrm{SiLU}(W_z x_t) \odot \mathrm{LayerNorm}(h_t)\big)
+
+    with :math:`h_t` of :func:`steps`. As published, but for its block of twice the width: here that of
+    :class:`~.stack.Stack`. Initial values are those of the authors' package ``xlstm``: input gates at biases of
+    N(0, 0.1²), forget gates at biases from 3 to 6 over the heads, the weights of both at zero.
+
+    Args:
+        input_size, hidden_size, num_layers, mlp, batch_first: as in :class:`~.stack.Stack`.
+        num_heads: heads, each with a memory of its own.
+        head_size: d, of a head's keys and values: its memory is d x d.
+        convolution: the steps of the short convolution; 0 is none.
+
+    Inputs: ``x`` of shape ``(T, B, input_size)``, and optionally the state.
+
+    Outputs: ``output`` of shape ``(T, B, hidden_size)`` and the state: of every block C, n, m and the inputs that the
+    convolution still needs.
+
+    >>> output, (C, n, m, before) = MLSTM(10, 64, num_heads=2, head_size=16)(torch.randn(5, 2, 10))
+    >>> output.shape, C.shape
+    (torch.Size([5, 2, 64]), torch.Size([2, 2, 16, 16]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        num_heads: int = 2,
+        head_size: int = 32,
+        convolution: int = 4,
+        mlp: int = 0,
+        batch_first: bool = False,
+    ) -> None:
+        def mixer() -> Mixer:
+            return MatrixMemory(hidden_size, num_heads, head_size, convolution)
+
+        super().__init__(mixer, input_size, hidden_size, num_layers, mlp=mlp, batch_first=batch_first)
+
+
+class MatrixMemory(Mixer):
+    """The mixer of :class:`MLSTM`."""
+
+    def __init__(self, width: int, heads: int, size: int, convolution: int) -> None:
+        super().__init__()
+        check_positive_int("num_heads", heads)
+        check_positive_int("head_size", size)
+        self.heads, self.size = heads, size
+        whole = heads * size
+        self.convolution = ShortConvolution(width, convolution, bias=True) if convolution else None
+        self.project_qk = linear(width, 2 * whole)
+        self.project_vz = linear(width, 2 * whole)
+        self.gates = nn.Linear(3 * whole, 2 * heads)
+        self.norm = nn.Parameter(torch.ones(whole))
+        self.out = linear(whole, width)
+        nn.init.zeros_(self.gates.weight)
+        with torch.no_grad():
+            i, f = self.gates.bias.chunk(2)
+            i.normal_(0, 0.1)
+            f.copy_(torch.linspace(3, 6, heads))
+
+    def state_shapes(self) -> dict[str, tuple[int, ...]]:
+        own = {"C": (self.heads, self.size, self.size), "n": (self.heads, self.size), "m": (self.heads,)}
+        return own | (self.convolution.state_shapes() if self.convolution else {})
+
+    def forward(self, x: Tensor, parts: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        C, n, m, *before = parts
+        seen = x
+        if self.convolution is not None:
+            seen, before = self.convolution(x, before)
+        qk, (v, z) = self.project_qk(seen), self.project_vz(x).chunk(2, -1)
+        i, f = self.gates(torch.cat([qk, v], -1)).permute(1, 2, 0).chunk(2, 1)  # (B, heads, T)
+        q, k, v = (split_heads(part, self.heads) for part in (*qk.chunk(2, -1), v))
+        h, (C, n, m) = chunks(q, k * self.size**-0.5, v, i, f, (C, n, m))
+        h = join_heads(F.layer_norm(h, (self.size,), eps=EPSILON)) * self.norm
+        return self.out(F.silu(z) * h), [C, n, m, *before]

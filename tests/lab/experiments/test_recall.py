@@ -1,0 +1,213 @@
+"""The recall comparison: a fair grid, rates chosen by held-out cost, claims that can hold and fail, the page."""
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from associative_lstm.lab.experiments.learning.figure import preparation
+from associative_lstm.lab.experiments.learning.runs import Logs, make_runs, read_curve
+from associative_lstm.lab.experiments.recall import cost, grid, study
+from associative_lstm.lab.experiments.recall.grid import MAD, SEEDS, SETTINGS, SIZES, SWEEP_SEED
+from associative_lstm.lab.experiments.recall.page import BEGIN, END, answer, filled, page_of
+from associative_lstm.lab.experiments.recall.study import (
+    CLAIMS,
+    RECALL,
+    judge_all,
+    measured_rows,
+    read,
+    write,
+)
+from associative_lstm.lab.sweep.local import local
+from made_runs import write_lines, write_run
+
+
+def made(accuracy=lambda setting, network: 0.5, settings=SETTINGS, seeds=SEEDS):
+    """What the whole grid would measure if each network had the accuracy that a function tells."""
+    measured = {}
+    for setting in (SETTINGS[name] for name in settings):
+        for point in setting.points:
+            said = accuracy(setting.name, point.name)
+            row = {"setting": setting.name, "network": point.name, "state": 1000, "parameters": 70_000}
+            row |= {"rate": 3e-3, "accuracy": said}
+            if setting.name in grid.TRACKING:
+                row["longer"] = said
+            measured[setting.name, point.name] = [row | {"seed": seed} for seed in seeds]
+    return measured
+
+
+def verdicts(measured):
+    return {claim.key: claim.verdict for claim in judge_all(measured)}
+
+
+def test_every_configuration_of_the_grid_is_a_whole_one():
+    grid.check()
+    for curves in grid.needed().values():
+        folders = [curve.folder(Path("runs"), 1e-3, 30) for curve in curves]
+        assert len(set(folders)) == len(folders)
+    with pytest.raises(ValueError, match=r"only must be one of stacked, mqar, .*, got 'stackd'"):
+        grid.needed(["stackd"])
+
+
+@pytest.mark.parametrize("name", ["stacked", "mqar"])
+def test_states_that_are_compared_are_about_equal(name):
+    setting = SETTINGS[name]
+    for point in setting.points:
+        state, _ = setting.sizes(point)
+        assert state == pytest.approx(SIZES[point.size], rel=0.07), point.label
+    assert {p.size for p in setting.points if p.kind == grid.OURS} == set(SIZES)
+
+
+def test_all_networks_of_a_setting_are_trained_alike():
+    for setting in SETTINGS.values():
+        curves = [setting.curve(point) for point in setting.points]
+        assert len({(c.steps, c.sweep_steps, c.rates, c.seeds, c.sweep_seed) for c in curves}) == 1
+        assert SWEEP_SEED not in SEEDS
+        assert all(c.swept_with == SWEEP_SEED for c in curves if len(c.rates) > 1)
+        own = {"model", "hidden_size", "copies", "heads", "head_size", "permutation"}
+        rest = [{k: v for k, v in c.network.values.items() if k not in own} for c in curves]
+        assert all(values == rest[0] for values in rest)
+
+
+def test_a_rate_is_chosen_by_the_cost_on_the_test_split(tmp_path):
+    curve = SETTINGS["parity"].curve(SETTINGS["parity"].points[1])
+    for rate, trained, tested in ((1e-3, 0.9, 0.2), (3e-3, 0.1, 0.9), (1e-2, 0.5, 0.5)):
+        run = write_run(
+            curve.folder(tmp_path, rate, SWEEP_SEED),
+            curve.config(rate, SWEEP_SEED, curve.steps),
+            level=trained,
+        )
+        write_lines(run / "test.jsonl", [{"step": curve.steps, "cost": tested, "accuracy": 0.5}])
+    found = read_curve(tmp_path, curve)
+    assert found.rate == 1e-3
+    assert [job.config.seed for job in found.needed] == list(SEEDS)
+    assert all(job.config.learning_rate == 1e-3 for job in found.needed)
+
+
+def test_a_claim_is_undecided_while_a_seed_is_missing():
+    assert set(verdicts({}).values()) == {"undecided"}
+    assert set(verdicts(made(seeds=SEEDS[:2])).values()) == {"undecided"}
+
+
+def best_of(ours, others):
+    """Accuracies with which ours are as good as they can be; copies buy recall by their ratio to the pairs."""
+
+    def accuracy(setting, network):
+        if setting.startswith("copies-"):
+            return max(0.1, 1 - 0.05 * int(setting[7:]) / int(network.split("-")[-1]))
+        if setting == "mqar-unaided":
+            return 0.2
+        if setting == "parity":
+            return 1.0 if network.split("-")[0] in ("associative", "lstm", "gru") else 0.5
+        return ours if network.startswith("associative") else others
+
+    return accuracy
+
+
+def test_every_claim_can_hold_and_fail():
+    good = best_of(0.95, 0.95)
+    good_ones = made(lambda s, n: 0.5 if s == "stacked" and n in ("lstm-128", "gru-256") else good(s, n))
+    held = verdicts(good_ones)
+    assert set(held.values()) == {"holds"}, held
+
+    def bad(setting, network):
+        if setting.startswith("copies-"):
+            return {"1": 0.9, "2": 0.1}.get(network.split("-")[-1], 0.9)
+        if setting == "mqar-unaided":
+            return 0.9
+        if setting == "mqar" and network == "associative-60-16":
+            return 0.6
+        if network.endswith(("shift", "60-13-4")) or network == "associative-16-16":
+            return 0.1
+        return 0.3 if network.startswith("associative") else 0.7
+
+    assert set(verdicts(made(bad)).values()) == {"fails"}
+
+
+def test_what_cannot_be_told_is_undecided():
+    same = verdicts(made(lambda setting, network: 0.97))
+    assert same["12h"] == same["12i"] == same["12j"] == "undecided"
+    assert verdicts(made(lambda setting, network: 0.2))["12m"] == "undecided"
+
+
+def test_the_page_has_every_number_and_says_who_should_use_what(tmp_path):
+    measured = made(best_of(0.31, 0.87))
+    rows = list(itertools.chain(*measured.values()))
+    outcome = write(tmp_path, rows, [])
+    assert all(path.is_file() for path in outcome.written)
+    again, costs = read(tmp_path)
+    assert costs == []
+    page = (tmp_path / "README.md").read_text()
+    assert page == page_of(again, outcome.claims, costs)
+    assert "should take" in page
+    assert all(SETTINGS[name].title in page for name in ("stacked", "mqar"))
+    assert "| LSTM | " + " | ".join(["0.87 (0.87 to 0.87)"] * len(MAD)) in page
+    assert (
+        "| Associative LSTM, 16 copies, N_h 240 | 1,000 | 70,000 | 0.003 | 3 | 0.31 (0.31 to 0.31) |" in page
+    )
+    assert "loses nothing here" in "\n".join(answer(made(lambda s, n: 0.9)))
+    assert answer({}) == ["Not yet run."]
+
+
+def test_the_block_of_the_documentation_is_replaced_and_nothing_else():
+    text = f"# Title\n\n{BEGIN}\nold\n{END}\n\nafter\n"
+    once = filled(text, made())
+    assert once.startswith("# Title\n\n")
+    assert once.endswith("\n\nafter\n")
+    assert "old" not in once
+    assert filled(once, made()) == once
+
+
+def test_a_setting_is_trained_drawn_and_judged_from_its_logs(tmp_path, monkeypatch):
+    """Tiny networks: the sweep and one seed, by the same code as the whole."""
+    some = {name: SETTINGS[name] for name in ("mqar-unaided", "parity")}
+    some["parity"] = type(some["parity"])(
+        **{k: v for k, v in vars(some["parity"]).items() if k != "points"},
+        points=some["parity"].points[1:4:2],
+    )
+    for module in (grid, study):
+        monkeypatch.setattr(module, "SETTINGS", some)
+    monkeypatch.setattr(cost, "points", lambda: [SETTINGS["mqar"].points[2], SETTINGS["mqar"].points[-1]])
+    prepare = preparation(quick=True)
+    curves = [prepare(c) for its in RECALL.needed().values() for c in its]
+    assert make_runs(tmp_path / "runs", curves, local(1)) == []
+    logs = Logs(tmp_path / "runs", prepare)
+    rows = measured_rows(logs)
+    assert {(row["setting"], row["network"]) for row in rows} == {
+        ("mqar-unaided", "associative-60-16"),
+        ("parity", "lstm-128"),
+        ("parity", "mlstm-1x28"),
+    }
+    assert all(0 <= row["accuracy"] <= 1 for row in rows)
+    assert all("longer" in row for row in rows if row["setting"] == "parity")
+    costs = cost.measure(0.01)
+    assert all(row["disagreement"] < cost.TOLERANCE and row["peak_bytes"] > 0 for row in costs)
+    assert len(costs) == 2
+    json.dumps(costs)
+
+
+def test_a_network_that_differs_token_by_token_is_not_timed():
+    setting, point = cost.SETTING, cost.SETTING.points[2]
+    config = setting.curve(point).config(1e-3, 30, 10)
+    model = cost.build_model(config, cost.task_of(config))
+    x = torch.randint(256, (12, 1))
+    assert cost.disagreement(model, x) < cost.TOLERANCE
+    model.previous, forgetful = True, type(model)._present
+    model._present = lambda inputs: forgetful(model, inputs) * (2 if len(inputs) == 1 else 1)
+    assert cost.disagreement(model, x) > cost.TOLERANCE
+
+
+def test_the_plan_counts_runs_and_hours():
+    rows = cost.plan(["mqar-unaided"], steps=1)
+    assert [row["runs"] for row in rows] == [len(grid.RATES) + len(SEEDS)]
+    assert rows[0]["hours"] == pytest.approx(
+        rows[0]["runs"] * SETTINGS["mqar-unaided"].minibatches * rows[0]["milliseconds"] / 3.6e6
+    )
+
+
+def test_claims_need_what_the_grid_has():
+    for _, _, needs, _ in CLAIMS.values():
+        for setting, network in needs:
+            assert network in [point.name for point in SETTINGS[setting].points]
