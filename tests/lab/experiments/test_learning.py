@@ -664,6 +664,10 @@ def test_final_cost_is_of_the_last_tenth_up_to_where_curves_are_compared():
     assert measures.final_cost(run, 10_000) == pytest.approx(95.5)
     assert measures.final_cost(run, 1000) == pytest.approx(10)
     assert measures.final_cost(run, 20_000) == np.inf
+    assert measures.lowest_cost(run_of([3.0] * 50 + [1.0] * 10 + [2.0] * 40), 10_000) == pytest.approx(1)
+    assert (
+        measures.lowest_cost(run_of([3.0, 2.0, 1.0]), 300) == 1
+    )  # tenths without a line of the log do not count
 
 
 def test_one_progress_for_sweep_and_seeds(tmp_path):

@@ -34,9 +34,9 @@ class Run:
 
     def last(self, share: float, *, until: int) -> float:
         """The mean cost over the last ``share`` of the minibatches up to ``until``; infinite if not made."""
-        if self.steps < until:
-            return float("inf")
         chosen = (self.step > (1 - share) * until) & (self.step <= until)
+        if self.steps < until or not chosen.any():
+            return float("inf")
         return float(self.cost[chosen].mean())
 
     @functools.cached_property
