@@ -49,7 +49,7 @@ def write_curve(runs: Path, task: str, network: str, *, best=3e-3, level=0.1, se
     for rate in planned.rates:
         if rate != best:
             config = planned.config(rate, planned.seeds[0], planned.sweep_steps)
-            write_run(planned.folder(runs, rate, planned.seeds[0]), config, level=level * 5)
+            write_run(planned.folder(runs, rate, planned.seeds[0]), config, level=level * 5 + 10)
     for seed in planned.seeds if seeds is None else seeds:
         write_run(planned.folder(runs, best, seed), planned.config(best, seed, planned.steps), level=level)
 

@@ -16,7 +16,7 @@ from waiting import HANGS
 HERE = Path(__file__).parent
 TESTS = [
     "compiler/test_simd.py::test_arithmetic_on_a_row_and_on_nothing_beside_it",
-    "compiler/test_simd.py::test_pairs_are_gathered_through_a_permutation",
+    "compiler/test_simd.py::test_four_numbers_of_a_column_are_fetched_through_a_permutation",
     "compiler/test_matmul.py",
     "associative/test_fused.py::test_vectors_whole_and_in_part",
 ]

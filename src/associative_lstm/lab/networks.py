@@ -116,7 +116,7 @@ def _associative_starts() -> Mapping[str, Settings]:
 def _associative_look(settings: Settings) -> Look:
     start = (settings.get("key_init", "glorot"), settings.get("forget_bias", 0.0))
     line = {("glorot", 0.0): "-", ("glorot", 1.0): "--", ("conjugate", 0.0): "-."}.get(start, ":")
-    return {1: SKY, 8: GREEN}.get(settings["copies"], BLUE), line
+    return {1: SKY, 4: BLUE, 8: GREEN}.get(settings["copies"], PURPLE), line
 
 
 def _lstm_look(settings: Settings) -> Look:

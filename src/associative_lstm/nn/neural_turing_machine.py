@@ -45,7 +45,7 @@ class NeuralTuringMachine(RecurrentNetwork):
     shifts reach one location to either side; key and added vector are bounded by tanh; the controller has one
     bias per gate; and the network's output is :math:`[h_t, r_t]`. With
     80 symbols in and out that makes 1,016,000 parameters with the readout: 837,120 of the controller, 141,680
-    of the heads, 37,200 of the readout. No arrangement that we tried gives the paper's number.
+    of the heads, 37,200 of the readout. ``benchmarks/ntm_parameters.py`` looks for the paper's number.
 
     **Stability.** The softplus of :math:`\beta` and :math:`\gamma` ends at 50, where a weighting has long been
     one location, and both enter only through a softmax: sharpening is

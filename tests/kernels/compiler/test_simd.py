@@ -40,18 +40,19 @@ def _roots(a, y, count):
 
 
 @jit
-def _permute(re, im, indices, pairs, y, k, count):
-    """Row 0 and 1 of y: the complex numbers of row k, permuted."""
-    for j in range(0, count, simd.width(re)):
+def _permute(rows, indices, fours, y, k, count):
+    """The four rows of y: those of ``rows``, permuted by the k-th permutation; ``fours`` holds them at row 4 k."""
+    for j in range(0, count, simd.width(rows)):
         left = count - j
-        parts = simd.load(re, k, j, count, left), simd.load(im, k, j, count, left)
-        simd.store_pairs(pairs, 2 * k, j, count, left, *parts)
-    for j in range(0, count, simd.width(re)):
-        left = count - j
-        order = simd.load_indices(indices, k, j, count, left, re)
-        a, b = simd.gather_pairs(pairs, 2 * k, count, order)
-        simd.store(y, 0, j, count, left, a)
-        simd.store(y, 1, j, count, left, b)
+        p, q = simd.load(rows, 0, j, count, left), simd.load(rows, 1, j, count, left)
+        r, s = simd.load(rows, 2, j, count, left), simd.load(rows, 3, j, count, left)
+        simd.store_fours(fours, 4 * k, j, count, left, p, q, r, s)
+    for j in range(0, count, simd.width(rows)):
+        p, q, r, s = simd.load_fours(fours, 4 * k, count, indices, k * count + j)
+        simd.store(y, 0, j, count, count - j, p)
+        simd.store(y, 1, j, count, count - j, q)
+        simd.store(y, 2, j, count, count - j, r)
+        simd.store(y, 3, j, count, count - j, s)
 
 
 @jit
@@ -103,16 +104,14 @@ def test_a_nan_is_not_greater():
 @each_type
 @each_count
 @pytest.mark.parametrize("k", [0, 1])
-def test_pairs_are_gathered_through_a_permutation(dtype, count, k):
-    re, im = numbers(2 * count, dtype), numbers(2 * count, dtype, 1)
-    generator = np.random.default_rng(2)
-    indices = np.concatenate([generator.permutation(count) for _ in range(2)]).astype(np.int32)
-    pairs, y = np.full(6 * count, np.nan, dtype), np.empty(2 * count, dtype)
-    _permute(re, im, indices, pairs, y, k, count)
-    row = slice(k * count, (k + 1) * count)
-    for part, expected in zip(y.reshape(2, count), (re, im), strict=True):
-        np.testing.assert_array_equal(part, expected[row][indices[row]])
-    assert np.isnan(np.delete(pairs, slice(2 * k * count, 2 * (k + 1) * count))).all()
+def test_four_numbers_of_a_column_are_fetched_through_a_permutation(dtype, count, k):
+    generator, spare = np.random.default_rng(2), np.zeros(target.VECTOR_BYTES // 4, int)
+    permutations = [generator.permutation(count) for _ in range(2)]
+    indices = np.concatenate([*permutations, spare]).astype(np.int32)
+    rows, fours, y = numbers(4 * count, dtype), np.full(12 * count, np.nan, dtype), np.empty(4 * count, dtype)
+    _permute(rows, 4 * indices, fours, y, k, count)
+    np.testing.assert_array_equal(y.reshape(4, count), rows.reshape(4, count)[:, permutations[k]])
+    assert np.isnan(np.delete(fours, slice(4 * k * count, 4 * (k + 1) * count))).all()
 
 
 @each_type

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -183,6 +184,10 @@ def test_compare_draws_one_picture_and_one_table(alstm, run, tmp_path):
     assert "seed 1" in out
     code, _, err = alstm("compare", run, other, "--seed", 7)
     assert (code, err) == (1, "alstm: none of these runs has seed 7\n")
+    again = shutil.copytree(run, tmp_path / "again")
+    code, out, _ = alstm("compare", run, again, "--out", tmp_path / "both.png")
+    assert code == 0
+    assert "again" in out  # nothing but the folder tells them apart
     assert alstm("train", "assignment", *TINY, "--window", 30, "--out", tmp_path / "wide[r]")[0] == 0
     code, out, _ = alstm("compare", run, tmp_path / "wide[r]", "--out", tmp_path / "wide[r].png")
     assert "window 20" in out

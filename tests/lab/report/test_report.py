@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -11,14 +12,15 @@ import numpy as np
 import pytest
 
 from associative_lstm.lab import cli
-from associative_lstm.lab.experiments.claim import judge, read_claims, write_claims
+from associative_lstm.lab.experiments.claim import BEFORE, FAST, Reading, judge, read_claims, write_claims
 from associative_lstm.lab.experiments.learning.curves import curve
 from associative_lstm.lab.experiments.learning.figure import LearningFigure, preparation
 from associative_lstm.lab.experiments.learning.runs import Logs
 from associative_lstm.lab.experiments.learning.wikipedia import NETWORKS
 from associative_lstm.lab.experiments.registry import EXPERIMENTS
 from associative_lstm.lab.report.page import write_report
-from associative_lstm.lab.report.summary import SENTENCES, sentences
+from associative_lstm.lab.report.sections import Section
+from associative_lstm.lab.report.summary import SENTENCES, as_markdown, by_the_fast_recipe, sentences
 from associative_lstm.lab.run.config import complete
 from associative_lstm.lab.run.folder import read_log
 from made_runs import sweep_run, write_lines, write_run
@@ -253,20 +255,54 @@ def test_every_claim_has_its_verdict_in_plain_words_and_its_letters_are_an_ancho
 
 
 def test_it_opens_with_what_came_out_and_a_wall_of_figures(page):
-    opening = page.text[: page.text.index("Claim Verdict Evidence")]
-    assert "Of the paper's 49 claims" in opening
+    opening = page.text[: page.text.index("Claim Verdict By the fast recipe Evidence")]
+    assert re.search(r"Of the paper's \d+ claims \d+ hold", opening)
+    assert re.search(r"By the fast recipe, of the \d+ of them about learning \d+ hold", opening)
+    for words in (
+        "failed as the paper trained, and holds by the fast recipe",
+        "trained by the same recipe catches up",
+    ):
+        assert words in opening
     assert "Changed since" not in opening
     pictured = [e.name for e in RECORDED if isinstance(e, LearningFigure) or e.pictures or e.points]
-    assert page.links[: len(pictured)] == [f"#{name}" for name in pictured]
+    first = page.links.index(f"#{pictured[0]}")  # before it, links to claims
+    assert all(link.startswith("#claim-") for link in page.links[:first])
+    assert page.links[first : first + len(pictured)] == [f"#{name}" for name in pictured]
     assert {f"#{experiment.name}" for experiment in EXPERIMENTS} <= set(page.links)
 
 
 def test_a_sentence_is_said_only_while_the_verdicts_that_it_rests_on_are_those():
     rests_on, text = SENTENCES[1]
-    claims = {name: judge("", "", {"holds": True, "fails": False}[v]) for name, v in rests_on.items()}
+    holds = {"holds": True, "fails": False, "undecided": None}
+    claims = {name: judge("", "", holds[v]) for name, v in rests_on.items()}
     assert text in sentences(claims)
-    for name in rests_on:
-        assert text not in sentences(claims | {name: judge("", "", None)})
+    for name, verdict in rests_on.items():
+        other = judge("", "", True if verdict == "undecided" else None)
+        assert text not in sentences(claims | {name: other})
+
+
+def test_what_the_second_verdict_changes_is_said():
+    def claim(first, second):
+        return replace(judge("", "", first), readings=(Reading(FAST, second),))
+
+    cases = {
+        "a": claim(False, "holds"),
+        "b": claim(None, "holds"),
+        "c": claim(True, "fails"),
+        "claim-1b": claim(True, "fails"),
+    }
+    told = [[name for name, _ in named] for _, named in by_the_fast_recipe(cases)]
+    assert told == [["a"], ["b"], ["c", "claim-1b"], ["claim-1b"], [], []]
+
+
+def test_a_changed_criterion_is_shown_with_both_verdicts(tmp_path):
+    was = Reading(BEFORE, "fails", criterion="it is solved")
+    claim = replace(judge("It does well.", "a quarter", True), key="x", readings=(was,), lacks=("one seed",))
+    path = write_claims(tmp_path / "claims.json", [claim])
+    assert read_claims(path) == [claim]
+    text = as_markdown([Section("fig3", "Figure 3", "alstm", claims={"claim-x": claim})])
+    assert "| [It does well.](#claim-x) | fails | holds | it is solved |" in text
+    assert "Stands on the runs there are: one seed." in text
 
 
 def test_every_run_has_its_configuration_and_command(page, runs):

@@ -21,6 +21,7 @@ from associative_lstm.kernels.compiler.matmul import Packed, aligned, multiply
 from associative_lstm.kernels.compiler.openmp import wait
 from associative_lstm.kernels.compiler.runtime import inline, jit
 from associative_lstm.kernels.compiler.simd import width
+from associative_lstm.kernels.compiler.target import VECTOR_BYTES
 
 
 class Sequence(NamedTuple):
@@ -103,13 +104,14 @@ def _at_work(start, stop, lengths, t):
 
 @jit
 def _indices(permutations):
-    """The permutations and their inverses as int32, and whether all are cyclic shifts.
+    """The permutations and their inverses, times 4 as `load_fours` wants them, and whether all are cyclic shifts.
 
-    Not one index may be outside the memory or there twice.
+    Not one index may be outside the memory or there twice. Zeros follow, for a last vector that is not whole.
     """
     copies, n = permutations.shape
     shifted = True
-    indices, inverses = np.empty(copies * n, np.int32), np.empty(copies * n, np.int32)
+    count = copies * n + VECTOR_BYTES // 4
+    indices, inverses = np.zeros(count, np.int32), np.zeros(count, np.int32)
     for s in range(copies):
         for j in range(n):
             inverses[s * n + j] = -1
@@ -121,8 +123,8 @@ def _indices(permutations):
                 raise IndexError(
                     "permutations: an index twice in one copy; to average a model, set use_buffers=False"
                 )
-            indices[s * n + j] = source
-            inverses[s * n + source] = j
+            indices[s * n + j] = 4 * source
+            inverses[s * n + source] = 4 * j
             expected = permutations[s, 0] + j
             shifted &= source == (expected if expected < n else expected - n)
     return indices, inverses, shifted

@@ -7,9 +7,10 @@ Arrays are flat, and rows in them are counted from 0.
 A step goes over the columns a vector at a time (`simd`), and over heads and copies inside, so that what belongs to a
 column stays in registers.
 
-Only a permutation mixes columns. P_s r is a gather from the row of r, whose numbers stand there with their two parts
-side by side; the transpose is a gather through the inverse permutation. Where every permutation is a cyclic shift, a
-row stands there twice instead, and P_s r is what begins some columns later: nothing is gathered.
+Only a permutation mixes columns. The input and the output key of a head go through the same ones, so the four numbers
+of a column, two complex ones, stand side by side, and one load fetches them; the transpose is fetched through the
+inverse permutation. Where every permutation is a cyclic shift, a row stands there twice instead, and P_s r is what
+begins some columns later.
 
 A step finds pre-activations in ``z``. It puts the gates' values in the gates' rows, where the backward step looks for
 them, and leaves the sums in the other rows.
@@ -21,14 +22,13 @@ from associative_lstm.kernels.compiler.elementary import sigmoid, tanh
 from associative_lstm.kernels.compiler.runtime import inline
 from associative_lstm.kernels.compiler.simd import (
     fill,
-    gather_pairs,
     load,
-    load_indices,
+    load_fours,
     reciprocal_sqrt,
     select_greater,
     sqrt,
     store,
-    store_pairs,
+    store_fours,
     width,
 )
 
@@ -115,25 +115,27 @@ class Sizes(NamedTuple):
 @inline
 def workspace(heads, copies):
     """Rows of working memory that a step needs."""
-    return 12 * heads + 10 * heads * copies
+    return 12 * heads + 12 * heads * copies
 
 
 @inline
 def _span(sizes):
     """Rows that `_put` takes."""
-    return 4 if sizes.shifted else 2
+    return 8 if sizes.shifted else 4
 
 
 @inline
-def _put(work, row, j, left, sizes, re, im):
-    """Store for `_permuted`: side by side in two rows, or if shifted each part twice, in four."""
+def _put(work, row, j, left, sizes, i_re, i_im, o_re, o_im):
+    """Store both keys of a head for `_permuted`: side by side in four rows, or if shifted each part twice."""
     n = sizes.n
     if sizes.shifted:
         for k in range(2):
-            store(work, row + k, j, n, left, re)
-            store(work, row + 2 + k, j, n, left, im)
+            store(work, row + k, j, n, left, i_re)
+            store(work, row + 2 + k, j, n, left, i_im)
+            store(work, row + 4 + k, j, n, left, o_re)
+            store(work, row + 6 + k, j, n, left, o_im)
     else:
-        store_pairs(work, row, j, n, left, re, im)
+        store_fours(work, row, j, n, left, i_re, i_im, o_re, o_im)
 
 
 @inline
@@ -141,11 +143,12 @@ def _permuted(work, row, permutations, s, j, left, sizes):
     """Columns j, j + 1, ... of P_s of what was `_put` there."""
     n = sizes.n
     if sizes.shifted:
-        j += permutations[s * n]
-        re, im = load(work, row, j, n, left), load(work, row + 2, j, n, left)
+        j += permutations[s * n] // 4
+        i_re, i_im = load(work, row, j, n, left), load(work, row + 2, j, n, left)
+        o_re, o_im = load(work, row + 4, j, n, left), load(work, row + 6, j, n, left)
     else:
-        re, im = gather_pairs(work, row, n, load_indices(permutations, s, j, n, left, work))
-    return re, im
+        i_re, i_im, o_re, o_im = load_fours(work, row, n, permutations, s * n + j)
+    return i_re, i_im, o_re, o_im
 
 
 @inline
@@ -170,14 +173,15 @@ def _turned_back(turns, dc, s, j, n, left):
 
 @inline
 def _bound_keys(z, sizes, work):
-    """The keys' values, where `_permuted` finds them: input keys, then output keys."""
-    n, r_i, span = sizes.n, 1 + 2 * sizes.heads, _span(sizes)
+    """The keys' values, where `_permuted` finds them."""
+    n, heads, r_i = sizes.n, sizes.heads, 1 + 2 * sizes.heads
     for j in range(0, n, width(z)):
         left = width(z) if sizes.whole else n - j
-        for key in range(2 * sizes.heads):
-            re, im = _load_pair(z, r_i + 2 * key, j, n, left)
-            scale = _bound_scale(z, re, im, sizes.smooth)
-            _put(work, span * key, j, left, sizes, scale * re, scale * im)
+        for head in range(heads):
+            i_re, i_im = _load_pair(z, r_i + 2 * head, j, n, left)
+            o_re, o_im = _load_pair(z, r_i + 2 * (heads + head), j, n, left)
+            a, b = _bound_scale(z, i_re, i_im, sizes.smooth), _bound_scale(z, o_re, o_im, sizes.smooth)
+            _put(work, _span(sizes) * head, j, left, sizes, a * i_re, a * i_im, b * o_re, b * o_im)
 
 
 @inline
@@ -189,7 +193,7 @@ def forward_item(z, y, c, h, permutations, turns, sizes, work):
     """
     n, heads, copies, span = sizes.n, sizes.heads, sizes.copies, _span(sizes)
     g_f, g_i, g_o, r_i, u = 0, 1, 1 + heads, 1 + 2 * heads, 1 + 6 * heads
-    in_key, out_key, v = 0, span * heads, 2 * span * heads
+    v, out_keys = span * heads, (span + 2) * heads  # out_keys: of all copies
     mean = z.dtype.type(1) / z.dtype.type(copies)
 
     for j in range(0, n, width(z)):
@@ -211,19 +215,33 @@ def forward_item(z, y, c, h, permutations, turns, sizes, work):
             c_re, c_im = _turned(turns, c, s, j, n, left)
             c_re, c_im = forget * c_re, forget * c_im
             for head in range(heads):
-                k_re, k_im = _permuted(work, in_key + span * head, permutations, s, j, left, sizes)
+                k_re, k_im, o_re, o_im = _permuted(work, span * head, permutations, s, j, left, sizes)
+                if not sizes.shifted:  # else it is loaded again, which is as cheap
+                    _store_pair(work, out_keys + 2 * (s * heads + head), j, n, left, o_re, o_im)
                 v_re, v_im = _load_pair(work, v + 2 * head, j, n, left)
                 c_re, c_im = _add_product(c_re, c_im, k_re, k_im, v_re, v_im)
             _store_pair(c, 2 * s, j, n, left, c_re, c_im)
         for head in range(heads):
             q_re, q_im = fill(z, 0.0), fill(z, 0.0)
             for s in range(copies):
-                k_re, k_im = _permuted(work, out_key + span * head, permutations, s, j, left, sizes)
+                if sizes.shifted:
+                    _, _, k_re, k_im = _permuted(work, span * head, permutations, s, j, left, sizes)
+                else:
+                    k_re, k_im = _load_pair(work, out_keys + 2 * (s * heads + head), j, n, left)
                 c_re, c_im = _load_pair(c, 2 * s, j, n, left)
                 q_re, q_im = _add_product(q_re, q_im, k_re, k_im, c_re, c_im)
             q_re, q_im = q_re * mean, q_im * mean
             scale = load(z, g_o + head, j, n, left) * _bound_scale(z, q_re, q_im, sizes.smooth)
             _store_pair(h, 2 * head, j, n, left, scale * q_re, scale * q_im)
+
+
+@inline
+def _unbound(z, dz, row, j, left, sizes, d_re, d_im):
+    """The gradient of what stands in row and the next before it is bound, from that after it."""
+    re, im = _load_pair(z, row, j, sizes.n, left)
+    scale = _bound_scale(z, re, im, sizes.smooth)
+    slope = _bound_slope(z, re, im, scale, d_re, d_im, sizes.smooth)
+    _store_pair(dz, row, j, sizes.n, left, scale * d_re + slope * re, scale * d_im + slope * im)
 
 
 @inline
@@ -235,8 +253,8 @@ def backward_item(z, c_before, c, dh, dc, dz, both, turns, sizes, work):
     permutations, inverses = both
     n, heads, copies, span = sizes.n, sizes.heads, sizes.copies, _span(sizes)
     g_f, g_i, g_o, r_i, u = 0, 1, 1 + heads, 1 + 2 * heads, 1 + 6 * heads
-    in_key, out_key, v, dq = 0, span * heads, 2 * span * heads, (2 * span + 2) * heads
-    out_keys = (2 * span + 4) * heads  # of all copies
+    v, dq, in_keys = span * heads, (span + 2) * heads, (span + 4) * heads
+    out_keys = in_keys + 2 * copies * heads  # these and in_keys of all copies
     d_keys = out_keys + 2 * copies * heads  # both kinds for each copy
     one = z.dtype.type(1)
     mean = one / z.dtype.type(copies)
@@ -248,7 +266,8 @@ def backward_item(z, c_before, c, dh, dc, dz, both, turns, sizes, work):
             # The read, with the keys as the copies see them kept for what follows.
             q_re, q_im = fill(z, 0.0), fill(z, 0.0)
             for s in range(copies):
-                k_re, k_im = _permuted(work, out_key + span * head, permutations, s, j, left, sizes)
+                i_re, i_im, k_re, k_im = _permuted(work, span * head, permutations, s, j, left, sizes)
+                _store_pair(work, in_keys + 2 * (s * heads + head), j, n, left, i_re, i_im)
                 _store_pair(work, out_keys + 2 * (s * heads + head), j, n, left, k_re, k_im)
                 c_re, c_im = _load_pair(c, 2 * s, j, n, left)
                 q_re, q_im = _add_product(q_re, q_im, k_re, k_im, c_re, c_im)
@@ -271,17 +290,16 @@ def backward_item(z, c_before, c, dh, dc, dz, both, turns, sizes, work):
         for s in range(copies):
             c_re, c_im = _load_pair(c, 2 * s, j, n, left)
             dc_re, dc_im = _load_pair(dc, 2 * s, j, n, left)
-            d_key = d_keys + 2 * span * s * heads
             for head in range(heads):
                 k_re, k_im = _load_pair(work, out_keys + 2 * (s * heads + head), j, n, left)
                 dq_re, dq_im = _load_pair(work, dq + 2 * head, j, n, left)
                 dc_re, dc_im = _add_conjugate_product(dc_re, dc_im, k_re, k_im, dq_re, dq_im)
-                d_re, d_im = _conjugate_product(c_re, c_im, dq_re, dq_im)
-                _put(work, d_key + out_key + span * head, j, left, sizes, d_re, d_im)
             for head in range(heads):
                 v_re, v_im = _load_pair(work, v + 2 * head, j, n, left)
-                d_re, d_im = _conjugate_product(v_re, v_im, dc_re, dc_im)
-                _put(work, d_key + in_key + span * head, j, left, sizes, d_re, d_im)
+                dq_re, dq_im = _load_pair(work, dq + 2 * head, j, n, left)
+                i_re, i_im = _conjugate_product(v_re, v_im, dc_re, dc_im)
+                o_re, o_im = _conjugate_product(c_re, c_im, dq_re, dq_im)
+                _put(work, d_keys + span * (s * heads + head), j, left, sizes, i_re, i_im, o_re, o_im)
             b_re, b_im = _turned(turns, c_before, s, j, n, left)
             d_forget = d_forget + b_re * dc_re + b_im * dc_im
             _store_pair(dc, 2 * s, j, n, left, dc_re, dc_im)
@@ -291,7 +309,7 @@ def backward_item(z, c_before, c, dh, dc, dz, both, turns, sizes, work):
         for head in range(heads):
             dv_re, dv_im = fill(z, 0.0), fill(z, 0.0)
             for s in range(copies):
-                k_re, k_im = _permuted(work, in_key + span * head, permutations, s, j, left, sizes)
+                k_re, k_im = _load_pair(work, in_keys + 2 * (s * heads + head), j, n, left)
                 dc_re, dc_im = _load_pair(dc, 2 * s, j, n, left)
                 dv_re, dv_im = _add_conjugate_product(dv_re, dv_im, k_re, k_im, dc_re, dc_im)
             re, im = _load_pair(z, u + 2 * head, j, n, left)
@@ -308,15 +326,12 @@ def backward_item(z, c_before, c, dh, dc, dz, both, turns, sizes, work):
 
     for j in range(0, n, width(z)):
         left = width(z) if sizes.whole else n - j
-        for key in range(2 * heads):
-            d_re, d_im = fill(z, 0.0), fill(z, 0.0)
+        for head in range(heads):
+            di_re, di_im, do_re, do_im = fill(z, 0.0), fill(z, 0.0), fill(z, 0.0), fill(z, 0.0)
             for s in range(copies):
-                k_re, k_im = _permuted(
-                    work, d_keys + span * (2 * s * heads + key), inverses, s, j, left, sizes
+                i_re, i_im, o_re, o_im = _permuted(
+                    work, d_keys + span * (s * heads + head), inverses, s, j, left, sizes
                 )
-                d_re, d_im = d_re + k_re, d_im + k_im
-            row = r_i + 2 * key
-            re, im = _load_pair(z, row, j, n, left)
-            scale = _bound_scale(z, re, im, sizes.smooth)
-            slope = _bound_slope(z, re, im, scale, d_re, d_im, sizes.smooth)
-            _store_pair(dz, row, j, n, left, scale * d_re + slope * re, scale * d_im + slope * im)
+                di_re, di_im, do_re, do_im = di_re + i_re, di_im + i_im, do_re + o_re, do_im + o_im
+            _unbound(z, dz, r_i + 2 * head, j, left, sizes, di_re, di_im)
+            _unbound(z, dz, r_i + 2 * (heads + head), j, left, sizes, do_re, do_im)

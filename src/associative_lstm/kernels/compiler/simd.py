@@ -1,6 +1,6 @@
 """Vectors of numbers as values in compiled code: explicit SIMD, portable because LLVM splits what is too wide.
 
-The compiler vectorises simple loops by itself, but not a loop that gathers through a permutation, nor one that holds
+The compiler vectorises simple loops by itself, but not a loop that reads through a permutation, nor one that holds
 several results in registers while it goes over the copies of a memory. Those are written with these vectors.
 
 A vector is what fits one register of this machine. Vectors are loaded from and stored to rows of one-dimensional
@@ -20,7 +20,7 @@ from numba.extending import intrinsic, lower_builtin, models, register_model
 
 from associative_lstm.kernels.compiler.target import VECTOR_BYTES
 
-_BIT, _INT, _LONG = ir.IntType(1), ir.IntType(32), ir.IntType(64)
+_INT, _LONG = ir.IntType(32), ir.IntType(64)
 
 
 class Vector(types.Type):
@@ -65,7 +65,7 @@ def call(builder, name, result, *args, **options):
 
 def suffix(vector):
     """How LLVM's functions are called for a type of vector."""
-    bits = {"float": "f32", "double": "f64", "i32": "i32", "i64": "i64"}[str(vector.element)]
+    bits = {"float": "f32", "double": "f64"}[str(vector.element)]
     return f"v{vector.count}{bits}"
 
 
@@ -99,7 +99,7 @@ def _store(builder, pointer, x, mask):
 
 
 def _bytes(vector):
-    return {"float": 4, "double": 8, "i32": 4}[str(vector.element)]
+    return {"float": 4, "double": 8}[str(vector.element)]
 
 
 @intrinsic
@@ -109,30 +109,18 @@ def width(typingctx, array):
     return types.intp(array), lambda context, *_: context.get_constant(types.intp, lanes)
 
 
-def _load_row(element, lanes):
-    def codegen(context, builder, signature, args):
-        value, k, j, count, left = args[:5]
-        pointer = address(context, builder, signature.args[0], value, builder.mul(k, count), j)
-        vector = ir.VectorType(context.get_value_type(element), lanes)
-        return _load(builder, pointer, vector, _below(builder, left, lanes))
-
-    return codegen
-
-
 @intrinsic
 def load(typingctx, array, k, j, count, left):
     """Numbers j, j + 1, ... of row k."""
     lanes = lanes_of(array.dtype)
-    signature = Vector(array.dtype, lanes)(array, *(types.intp,) * 4)
-    return signature, _load_row(array.dtype, lanes)
 
+    def codegen(context, builder, signature, args):
+        value, k, j, count, left = args
+        pointer = address(context, builder, array, value, builder.mul(k, count), j)
+        vector = ir.VectorType(context.get_value_type(array.dtype), lanes)
+        return _load(builder, pointer, vector, _below(builder, left, lanes))
 
-@intrinsic
-def load_indices(typingctx, indices, k, j, count, left, like):
-    """The same of int32, as many as there are lanes in a vector of the array ``like``."""
-    lanes = lanes_of(like.dtype)
-    signature = Vector(types.int32, lanes)(indices, *(types.intp,) * 4, like)
-    return signature, _load_row(types.int32, lanes)
+    return Vector(array.dtype, lanes)(array, *(types.intp,) * 4), codegen
 
 
 @intrinsic
@@ -150,56 +138,109 @@ def store(typingctx, array, k, j, count, left, vector):
 
 @intrinsic
 def store_pairs(typingctx, array, k, j, count, left, re, im):
-    """Store complex numbers with their two parts side by side, for `gather_pairs`: in row k and the next."""
+    """Store complex numbers with their two parts side by side: in row k and the next."""
 
     def codegen(context, builder, signature, args):
         value, k, j, count, left, x, y = args
-        (j, left), lanes = (builder.mul(number, number.type(2)) for number in (j, left)), re.lanes
+        j, left = (builder.mul(number, number.type(2)) for number in (j, left))
         pointer = address(context, builder, array, value, builder.mul(k, count), j)
-        pairs = builder.shuffle_vector(x, y, _numbers([i // 2 + i % 2 * lanes for i in range(2 * lanes)]))
-        _store(builder, pointer, pairs, _below(builder, left, 2 * lanes))
+        _store(builder, pointer, _interleaved(builder, x, y, 1), _below(builder, left, 2 * re.lanes))
         return context.get_dummy_value()
 
     return types.void(array, *(types.intp,) * 4, re, im), codegen
 
 
 @intrinsic
-def gather_pairs(typingctx, array, k, count, indices):
-    """The complex numbers with these indices of what `store_pairs` has stored in row k, as vectors of both parts.
-
-    A pair of float32 is fetched as one number of 64 bits, which halves the work.
-    """
-    lanes = indices.lanes
-    together = array.dtype == types.float32
-    size = array.dtype.bitwidth // 8
+def store_fours(typingctx, array, k, j, count, left, p, q, r, s):
+    """Store four rows for `load_fours`, in rows k to k + 3: the numbers of a column side by side."""
 
     def codegen(context, builder, signature, args):
-        value, k, count, index = args
-        base = builder.ptrtoint(address(context, builder, array, value, builder.mul(k, count)), _LONG)
-        wide = builder.sext(index, ir.VectorType(_LONG, lanes))
-        offsets = builder.mul(wide, splat(builder, _LONG(2 * size), lanes))
-        element = _LONG if together else context.get_value_type(array.dtype)
-        vector = ir.VectorType(element, lanes)
-        all_lanes = ir.Constant(ir.VectorType(_BIT, lanes), [_BIT(1)] * lanes)
+        value, k, j, count, left, *parts = args
+        j, left = (builder.mul(number, number.type(4)) for number in (j, left))
+        pointer = address(context, builder, array, value, builder.mul(k, count), j)
+        pairs = [_interleaved(builder, *two, 1) for two in (parts[:2], parts[2:])]
+        fours = _interleaved(builder, *pairs, 2)
+        _store(builder, pointer, fours, _below(builder, left, 4 * p.lanes))
+        return context.get_dummy_value()
 
-        def fetch(start):
-            addresses = builder.add(splat(builder, start, lanes), offsets)
-            pointers = builder.inttoptr(addresses, ir.VectorType(element.as_pointer(), lanes))
-            name = f"llvm.masked.gather.{suffix(vector)}.v{lanes}p0"
-            return call(builder, name, vector, pointers, _INT(size), all_lanes, ir.Constant(vector, None))
+    return types.void(array, *(types.intp,) * 4, p, q, r, s), codegen
 
-        if together:
-            pairs = builder.bitcast(fetch(base), ir.VectorType(ir.FloatType(), 2 * lanes))
-            nothing = ir.Constant(pairs.type, ir.Undefined)
-            parts = [
-                builder.shuffle_vector(pairs, nothing, _numbers(range(part, 2 * lanes, 2))) for part in (0, 1)
-            ]
-        else:
-            parts = [fetch(base), fetch(builder.add(base, _LONG(size)))]
+
+@intrinsic
+def load_fours(typingctx, array, k, count, indices, at):
+    """Four vectors of what `store_fours` has stored in row k: of the columns a quarter of indices[at], [at + 1], ...
+
+    One load fetches the four numbers of a column. Indices have to be there for all lanes.
+    """
+    lanes = lanes_of(array.dtype)
+
+    def codegen(context, builder, signature, args):
+        value, k, count, indices_value, at = args
+        base = address(context, builder, array, value, builder.mul(k, count))
+        first = address(context, builder, indices, indices_value, at)
+        four = ir.VectorType(context.get_value_type(array.dtype), 4)
+        columns = []
+        for lane in range(lanes):
+            index = builder.sext(builder.load(builder.gep(first, [_LONG(lane)])), _LONG)
+            pointer = builder.gep(base, [index])
+            columns.append(
+                builder.load(builder.bitcast(pointer, four.as_pointer()), align=array.dtype.bitwidth // 8)
+            )
+        parts = _transposed(builder, columns)
         return context.make_tuple(builder, signature.return_type, parts)
 
     part = Vector(array.dtype, lanes)
-    return types.UniTuple(part, 2)(array, types.intp, types.intp, indices), codegen
+    return types.UniTuple(part, 4)(array, types.intp, types.intp, indices, types.intp), codegen
+
+
+def _interleaved(builder, a, b, size):
+    """``size`` numbers of a, as many of b, the next ones of a, ..."""
+    lanes = a.type.count
+    order = [
+        lane + of * lanes
+        for start in range(0, lanes, size)
+        for of in (0, 1)
+        for lane in range(start, start + size)
+    ]
+    return builder.shuffle_vector(a, b, _numbers(order))
+
+
+def _joined(builder, vectors):
+    """Vectors, 2^k of them, as one long one."""
+    while len(vectors) > 1:
+        lanes = vectors[0].type.count
+        vectors = [
+            _interleaved(builder, a, b, lanes) for a, b in zip(vectors[::2], vectors[1::2], strict=True)
+        ]
+    return vectors[0]
+
+
+def _transposed(builder, fours):
+    """Of vectors of four numbers, all first ones, all second ones, and so on.
+
+    In squares of four by four, each within 16 bytes of a register if it can be: only such shuffles are cheap.
+    """
+    if len(fours) < 4:
+        both = _joined(builder, fours)
+        return [
+            builder.shuffle_vector(both, both, _numbers(range(part, both.type.count, 4))) for part in range(4)
+        ]
+    a, b, c, d = (_joined(builder, fours[k::4]) for k in range(4))
+    lanes = len(fours)
+
+    def pick(x, y, *order):
+        squares = range(0, lanes, 4)
+        return builder.shuffle_vector(
+            x, y, _numbers([start + of * lanes + k for start in squares for of, k in order])
+        )
+
+    low, high = ((0, 0), (1, 0), (0, 1), (1, 1)), ((0, 2), (1, 2), (0, 3), (1, 3))
+    first, second = ((0, 0), (0, 1), (1, 0), (1, 1)), ((0, 2), (0, 3), (1, 2), (1, 3))
+    return [
+        pick(pick(a, b, *half), pick(c, d, *half), *which)
+        for half in (low, high)
+        for which in (first, second)
+    ]
 
 
 @intrinsic

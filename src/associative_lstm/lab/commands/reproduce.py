@@ -35,7 +35,7 @@ def reproduce(context: typer.Context) -> None:
     """Reproduce a figure or a table of the paper: its data, its picture, and a verdict on each claim.
 
     Runs are trained by the recipe of the paper: nothing is clipped, and the learning rate stays as it is. Those of
-    `fast` are trained by the fast one.
+    `fast` are trained by the fast one, and with `--recipe fast` those by which a figure's claims are judged again.
 
     Example: alstm reproduce fig2 --seed 1
     """

@@ -1,8 +1,9 @@
 """`alstm reproduce` for learning curves: their runs through one grid, then pictures and verdicts from the logs."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.box import SIMPLE
@@ -13,6 +14,7 @@ from associative_lstm.lab.commands.jobs import Address, Cluster, Jobs, executing
 from associative_lstm.lab.commands.verdicts import print_outcome
 from associative_lstm.lab.experiments.experiment import Outcome
 from associative_lstm.lab.experiments.inside.study import InsideStudy
+from associative_lstm.lab.experiments.learning.curves import Curve
 from associative_lstm.lab.experiments.learning.figure import LearningFigure, preparation
 from associative_lstm.lab.experiments.learning.runs import Logs, make_runs
 from associative_lstm.lab.experiments.learning.wikipedia import WikipediaFigure, figure_10
@@ -33,6 +35,17 @@ Smoke = Annotated[
 ]
 
 
+Recipe = Annotated[
+    Literal["paper", "fast"],
+    typer.Option(
+        help="Train as the paper did, or by the fast recipe, for the second verdict of every claim."
+    ),
+]
+Network = Annotated[
+    list[str] | None, typer.Option(help="Make the runs of this network only; may be repeated.")
+]
+
+
 def command(figure: LearningFigure | InsideStudy) -> Callable[..., None]:
     """The subcommand of a figure."""
 
@@ -48,7 +61,39 @@ def command(figure: LearningFigure | InsideStudy) -> Callable[..., None]:
         """Makes what is missing of the runs, then draws and judges."""
         run_figures([figure], runs, out, jobs, seed, smoke, cluster, address)
 
-    return reproduce
+    def reproduce_learning(
+        runs: Runs = RUNS,
+        out: Out = OUT,
+        recipe: Recipe = "paper",
+        network: Network = None,
+        jobs: Jobs = 1,
+        seed: Seed = 0,
+        smoke: Smoke = False,
+        cluster: Cluster = None,
+        address: Address = None,
+    ) -> None:
+        """Makes what is missing of the runs, then draws and judges."""
+        chosen = partial(_chosen, recipe=recipe, networks=network or ())
+        run_figures([figure], runs, out, jobs, seed, smoke, cluster, address, chosen)
+
+    return reproduce_learning if isinstance(figure, LearningFigure) else reproduce
+
+
+def _needed(figure: LearningFigure | InsideStudy) -> list[Curve]:
+    return figure.needed
+
+
+def _chosen(
+    figure: LearningFigure | InsideStudy, *, recipe: str = "paper", networks: Sequence[str] = ()
+) -> list[Curve]:
+    """The curves of a figure that are asked for: of a recipe, and of some networks."""
+    needed = figure.needed
+    if recipe == "fast" and isinstance(figure, LearningFigure):
+        needed = figure.needed_fast or [c for c in needed if c.network.steps is not None]
+    known = list(dict.fromkeys(c.network.name for c in needed))
+    if unknown := [name for name in networks if name not in known]:
+        raise ValueError(f"network must be one of {', '.join(known)}, got {unknown[0]!r}")
+    return [c for c in needed if not networks or c.network.name in networks]
 
 
 def run_figures(
@@ -60,8 +105,9 @@ def run_figures(
     smoke: bool,
     cluster: str | None = None,
     address: str | None = None,
+    chosen: Callable[[LearningFigure | InsideStudy], list[Curve]] = _needed,
 ) -> None:
-    """Make the runs of the figures in one grid, then draw and judge each."""
+    """Make the runs of the figures in one grid, those that are ``chosen`` of each, then draw and judge."""
     if smoke:  # never among the results
         runs, out = (SMOKE / "runs" if runs == RUNS else runs), (SMOKE if out == OUT else out)
         refuse_results(runs, out)
@@ -69,7 +115,7 @@ def run_figures(
     folders = {figure.name: out / figure.name for figure in figures}
     about = {"first_seed": seed, "smoke": smoke}
     with executing(jobs, cluster, address) as execute:
-        _make_and_draw(figures, logs, folders, execute, about)
+        _make_and_draw(figures, logs, folders, execute, about, chosen)
 
 
 def _make_and_draw(
@@ -78,10 +124,11 @@ def _make_and_draw(
     folders: Mapping[str, Path],
     execute: Execute,
     about: Mapping[str, object],
+    chosen: Callable[[LearningFigure | InsideStudy], list[Curve]] = _needed,
 ) -> None:
+    wanted = [c for figure in figures for c in chosen(figure)]
     with live_line(figures[0].short.lower() if len(figures) == 1 else "all figures", 30.0) as line:
-        needed = [logs.prepare(c) for figure in figures for c in figure.needed]
-        failed = make_runs(logs.folder, needed, execute, _shown_on(line))
+        failed = make_runs(logs.folder, map(logs.prepare, wanted), execute, _shown_on(line))
     for figure in figures:
         print_outcome(_drawn(figure, folders[figure.name], logs, about))
     _refuse_failed(failed)

@@ -85,7 +85,7 @@ def compare(
     for column in table.columns[1:]:
         column.justify = "right"
     key = curve_key(logs)
-    for label, log in zip(labels_of(configs), logs, strict=True):
+    for label, log in zip(labels_of(configs, chosen), logs, strict=True):
         seconds = log[-1]["seconds"]
         table.add_row(
             label,

@@ -4,11 +4,31 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from associative_lstm.lab.files import write_atomically
 
 Verdict = Literal["holds", "fails", "undecided"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A claim judged another time: by runs of the fast recipe, or by another criterion, such as one it had before."""
+
+    name: str
+    verdict: Verdict
+    numbers: Mapping[str, float | str] = field(default_factory=dict)
+    criterion: str = ""  # if it is another
+    runs: tuple[str, ...] = ()
+
+    @property
+    def measured(self) -> str:
+        """The numbers as text."""
+        return measured(self.numbers)
+
+
+FAST, BEFORE = "by the fast recipe", "by the criterion before"
+"""The names of readings."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +45,8 @@ class Claim:
     numbers: Mapping[str, float | str] = field(default_factory=dict)
     key: str = ""  # its number, by which a page can be linked to
     runs: tuple[str, ...] = ()  # the folders of the runs behind the verdict, where there are any
+    lacks: tuple[str, ...] = ()  # what was planned and is not there yet, where the verdict stands without it
+    readings: tuple[Reading, ...] = ()
 
     @property
     def measured(self) -> str:
@@ -33,13 +55,26 @@ class Claim:
         >>> judge("", "", True, slope=-0.99876543, parameters=65226.0).measured
         'slope -0.9988; parameters 65,226'
         """
-        return "; ".join(f"{name.replace('_', ' ')} {shown(value)}" for name, value in self.numbers.items())
+        return measured(self.numbers)
+
+    def read(self, name: str) -> Reading | None:
+        """The reading of this name, if there is one."""
+        return next((reading for reading in self.readings if reading.name == name), None)
+
+
+def measured(numbers: Mapping[str, float | str]) -> str:
+    """Numbers as text."""
+    return "; ".join(f"{name.replace('_', ' ')} {shown(value)}" for name, value in numbers.items())
+
+
+def verdict_of(holds: bool | None) -> Verdict:
+    """The word for a decision; ``None`` is for measurements that cannot tell."""
+    return "undecided" if holds is None else "holds" if holds else "fails"
 
 
 def judge(sentence: str, criterion: str, holds: bool | None, **numbers: float | str) -> Claim:
     """A claim with its verdict; ``None`` is for measurements that cannot tell."""
-    verdict: Verdict = "undecided" if holds is None else "holds" if holds else "fails"
-    return Claim(sentence, criterion, verdict, numbers)
+    return Claim(sentence, criterion, verdict_of(holds), numbers)
 
 
 def write_claims(path: Path, claims: Iterable[Claim], **about: object) -> Path:
@@ -54,7 +89,13 @@ def write_claims(path: Path, claims: Iterable[Claim], **about: object) -> Path:
 def read_claims(path: Path) -> list[Claim]:
     """The claims of a file that `write_claims` wrote."""
     claims = json.loads(path.read_text(encoding="utf-8"))["claims"]
-    return [Claim(**(claim | {"runs": tuple(claim.get("runs", ()))})) for claim in claims]
+    return [_read(claim) for claim in claims]
+
+
+def _read(content: dict[str, Any]) -> Claim:
+    readings = [Reading(**(each | {"runs": tuple(each["runs"])})) for each in content.get("readings", ())]
+    lists = {"runs": tuple(content.get("runs", ())), "lacks": tuple(content.get("lacks", ()))}
+    return Claim(**(content | lists | {"readings": tuple(readings)}))
 
 
 def shown(value: float | str) -> str:

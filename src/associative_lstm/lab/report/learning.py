@@ -98,6 +98,8 @@ def state_of(c: CurveRuns) -> str:
     """How far the runs of a curve are, in words."""
     if c.finished:
         return "finished"
+    if c.can_be_judged:
+        return c.lacks
     if not c.sweep:
         return "not run yet"
     if c.rate is None:
@@ -114,8 +116,8 @@ def state_of(c: CurveRuns) -> str:
 
 def _row(c: CurveRuns, label: str, rates: Sequence[float]) -> NetworkRow:
     final = solved = seconds = ""
-    if c.finished:
-        final = spread([final_cost(run, c.curve.steps) for run in c.runs], "diverged")
+    if c.can_be_judged:
+        final = spread([final_cost(run, c.length) for run in c.runs], "diverged")
         solved = spread([solved_at(run) for run in c.runs])
         seconds = f"{np.mean([seconds_of(run) for run in c.runs]):,.0f}"
     state = state_of(c)

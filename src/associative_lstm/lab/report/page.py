@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from associative_lstm.lab.experiments.claim import Claim, shown
+from associative_lstm.lab.experiments.claim import BEFORE, FAST, Claim, shown
 from associative_lstm.lab.experiments.learning.figure import preparation
 from associative_lstm.lab.experiments.learning.runs import Logs
 from associative_lstm.lab.experiments.registry import EXPERIMENTS
@@ -15,7 +15,16 @@ from associative_lstm.lab.files import as_run_error, write_atomically
 from associative_lstm.lab.report.lines import PALETTE, Json
 from associative_lstm.lab.report.runs import Group, Runs, again, last_tenth, seconds_of, state_of_run
 from associative_lstm.lab.report.sections import Section, bench_section, markdown, section_of
-from associative_lstm.lab.report.summary import as_markdown, counts, counts_in_words, sentences
+from associative_lstm.lab.report.summary import (
+    CHANGED,
+    Named,
+    as_markdown,
+    by_the_fast_recipe,
+    changed,
+    counts,
+    counts_in_words,
+    sentences,
+)
 
 STEPS = len(EXPERIMENTS) + 2
 """How often :func:`write_report` tells that it has got further."""
@@ -44,6 +53,16 @@ class Page:
     def sentences(self) -> list[str]:
         """What came out."""
         return sentences(self.claims)
+
+    @property
+    def second(self) -> list[tuple[str, Named]]:
+        """What the second verdicts change, by the fast recipe."""
+        return by_the_fast_recipe(self.claims)
+
+    @property
+    def changed(self) -> Named:
+        """The claims whose criterion was changed."""
+        return changed(self.claims)
 
 
 def write_report(
@@ -100,5 +119,12 @@ def render(page: Page) -> str:
         for name in ("method.md", "report.css", "points.js", "report.js")
     )
     return environment.get_template("template.html").render(
-        page=page, method=markdown(method), palette=PALETTE, css=css, js="\n".join(js)
+        page=page,
+        method=markdown(method),
+        fast=FAST,
+        before=BEFORE,
+        about_changes=CHANGED,
+        palette=PALETTE,
+        css=css,
+        js="\n".join(js),
     )

@@ -40,6 +40,8 @@ class Section:
     notes: list[str] = field(default_factory=list)
     tile: str = ""
     ours: bool = False
+    recipes: bool = False
+    """Whether its claims are judged a second time, by runs that `alstm reproduce ... --recipe fast` makes."""
 
     @property
     def short(self) -> str:
@@ -73,6 +75,7 @@ def section_of(experiment: Experiment, runs: Runs, results: Path, lines: dict[st
     if isinstance(experiment, LearningFigure):
         figure = experiment.recorded(folder)
         section.command += " --jobs 2"
+        section.recipes = bool(figure.needed_fast)
         section.panels = plots_of(figure, runs, lines)
         claims = [_judged(claim, runs) for claim in figure.claims]
     elif not folder.is_dir():

@@ -12,7 +12,6 @@ from associative_lstm.lab.experiments.learning.curves import (
     START_COPIES,
     START_TASKS,
     STARTS,
-    STEADY,
     start_curves,
 )
 from associative_lstm.lab.experiments.learning.measures import (
@@ -24,6 +23,7 @@ from associative_lstm.lab.experiments.learning.measures import (
     whole_cost,
 )
 from associative_lstm.lab.experiments.learning.runs import CurveRuns, Run
+from associative_lstm.lab.tasks import TASKS
 from associative_lstm.lab.words import counted
 
 Numbers = dict[str, float | str]
@@ -51,7 +51,7 @@ def on(task: str, networks: Iterable[str]) -> list[Need]:
 
 def _until(*curves: CurveRuns) -> int:
     """Curves of different lengths are compared where the shortest ends."""
-    return min(c.curve.steps for c in curves)
+    return min(c.length for c in curves)
 
 
 def _costs(c: CurveRuns, until: int, measure: Callable[..., float] = final_cost) -> list[float]:
@@ -63,7 +63,7 @@ def solving_times(c: CurveRuns) -> list[float]:
 
 
 def _ends(c: CurveRuns) -> list[float]:
-    return [measures.told_until(run, c.curve.steps) for run in c.runs]
+    return [measures.told_until(run, c.length) for run in c.runs]
 
 
 def spread(values: Sequence[float], infinite: str = "never") -> str:
@@ -154,19 +154,76 @@ def compare(
     return _all([on(task, both_names) for both_names in pairs], pair)
 
 
-def solve(*needs: Need) -> Criterion:
-    """All runs of the curves solve their task; undecided if the others diverged or were still getting better."""
+def every(*criteria: Criterion) -> Criterion:
+    """That every one of them holds, each about a task of its own, by which its numbers are told apart."""
+    needs = list(dict.fromkeys(itertools.chain(*(each.needs for each in criteria))))
+
+    def one(criterion: Criterion, found: Found) -> Decision:
+        verdict, numbers = criterion.decide(found)
+        task, _ = criterion.needs[0]
+        return verdict, {f"{task}, {name}": value for name, value in numbers.items()}
+
+    return Criterion(needs, lambda found: _each(one(each, found) for each in criteria))
+
+
+def _ended_early(c: CurveRuns, run: Run) -> bool:
+    """Whether the run was shorter than is planned, or still getting better."""
+    return c.length < c.curve.steps or measures.is_falling(run, c.length)
+
+
+def _falling_fast(c: CurveRuns, run: Run) -> bool:
+    """The same as it was before: whatever is planned, and only if it got better by 5 % in the last tenth."""
+    return measures.is_falling(run, c.length, by=0.05)
+
+
+def _all_reach(
+    needs: Sequence[Need],
+    reached: Callable[[CurveRuns, Run], bool],
+    ended_early: Callable[[CurveRuns, Run], bool] = _ended_early,
+    at_least: int = 1,
+) -> Criterion:
+    """All runs of the curves have ``reached`` it; undecided if the others diverged or ended too early."""
 
     def one(c: CurveRuns) -> Decision:
-        unsolved = [run for run in c.runs if not np.isfinite(solved_at(run))]
-        open_ends = all(run.diverged or measures.is_falling(run, c.curve.steps) for run in unsolved)
+        left = [run for run in c.runs if not reached(c, run)]
+        open_ends = all(run.diverged or ended_early(c, run) for run in left)
         name = f"{c.curve.task}, {c.label}"
-        return not unsolved or (None if open_ends else False), {
+        numbers: Numbers = {
             f"{name}: solved at minibatch": solving(c),
-            f"{name}: final cost": final_costs(c.runs, c.curve.steps),
+            f"{name}: final cost": final_costs(c.runs, c.length),
+            f"{name}: minibatches": c.length,
         }
+        if not left and len(c.runs) < at_least:
+            return None, numbers | {"reason": f"{counted(len(c.runs), 'seed')} of {at_least}"}
+        return not left or (None if open_ends else False), numbers
 
     return _all([[need] for need in needs], one)
+
+
+def _solves(c: CurveRuns, run: Run) -> bool:
+    return bool(np.isfinite(solved_at(run)))
+
+
+def solve(*needs: Need, seeds: int = 1) -> Criterion:
+    """All runs of the curves, of so many ``seeds`` at least, solve their task."""
+    return _all_reach(needs, _solves, at_least=seeds)
+
+
+def solve_before(*needs: Need) -> Criterion:
+    """The same by the rule that was before."""
+    return _all_reach(needs, _solves, _falling_fast)
+
+
+WELL = 0.25
+
+
+def do_well(*needs: Need) -> Criterion:
+    """All runs of the curves end below a quarter of what remembering nothing costs."""
+
+    def reached(c: CurveRuns, run: Run) -> bool:
+        return final_cost(run, c.length) < WELL * TASKS[c.curve.task].chance
+
+    return _all_reach(needs, reached)
 
 
 def solve_sooner(first: Sequence[str], second: Sequence[str], factor: float = 1.0) -> Criterion:
@@ -246,48 +303,64 @@ def slowdown(networks: Sequence[str], *, at_least: float = 0.0, at_most: float =
     return _all([[("copy", name), ("copy-variable", name)] for name in networks], one)
 
 
-def steadier(task: str) -> Criterion:
-    """Whether the Associative LSTM's curve is less rough than the NTM's; undecided unless both have learned."""
+def steadier(task: str, networks: Sequence[str], *, where_both_are: bool = True) -> Criterion:
+    """Whether the Associative LSTM's curve is less rough than the NTM's; undecided unless both have learned.
+
+    Over the range of costs ``where_both_are``, or each over its own: a lower curve has more to lose, and near the
+    floor the noise of the samples counts as much as a relapse.
+    """
 
     def decide(found: Found) -> Decision:
-        curves = [found[task, name] for name in STEADY]
+        curves = [found[task, name] for name in networks]
         until = _until(*curves)
-        ours, ntm = ([measures.roughness(run, until) for run in c.runs] for c in curves)
+        lowest = [measures.lowest_cost(run, until) for c in curves for run in c.runs]
+        floor = max(lowest) if where_both_are and np.isfinite(lowest).all() else 0.0
+        ours, ntm = ([measures.roughness(run, until, floor) for run in c.runs] for c in curves)
         progress = [measures.progress(run, until) for c in curves for run in c.runs]
+        down = f" down to {floor:.3g} bits" if floor else ""
         numbers: Numbers = {
-            "Associative LSTM: roughness": spread(ours, "no progress"),
-            "NTM: roughness": spread(ntm, "no progress"),
+            f"Associative LSTM: roughness{down}": spread(ours, "no progress"),
+            f"NTM: roughness{down}": spread(ntm, "no progress"),
         }
-        reached = max(final_cost(run, until) for c in curves for run in c.runs)
-        if np.isfinite(reached):  # a lower curve has more to lose: the same, as far as both have come
-            for name, c in zip(("Associative LSTM", "NTM"), curves, strict=True):
-                down = [measures.roughness(run, until, reached) for run in c.runs]
-                numbers[f"{name}: roughness down to {reached:.3g} bits"] = spread(down, "no progress")
         if min(progress) < 1:
             return None, numbers | {"reason": "one of them has not halved its cost"}
         return beats(ours, ntm), numbers
 
-    return Criterion(on(task, STEADY), decide)
+    return Criterion(on(task, networks), decide)
+
+
+def alike(task: str, one: str, two: str) -> Criterion:
+    """The ends of a network's curves with minibatches of 1 and of 2, after as many minibatches or as many sequences.
+
+    The ratio of the costs is at most 1.25, one way or the other, by one of the two counts.
+    """
+
+    def decide(found: Found) -> Decision:
+        alone, together = (found[task, name] for name in (one, two))
+        until = _until(alone, together)
+        a = float(np.mean(_costs(alone, until)))
+        by = {
+            "as many minibatches": float(np.mean(_costs(together, until))),
+            "as many sequences": float(np.mean(_costs(together, until // 2))),
+        }
+        numbers: Numbers = {f"{alone.label}, minibatches of 1, after {until:,}": a}
+        numbers |= {f"{together.label}, minibatches of 2, after {what}": cost for what, cost in by.items()}
+        return any(1 / 1.25 <= a / cost <= 1.25 for cost in by.values()), numbers
+
+    return Criterion(on(task, (one, two)), decide)
 
 
 GAPS = {"xml": "associative-lstm-4", "assignment": "associative-lstm-4", "arithmetic": "associative-lstm-1"}
 
 
 def gap(task: str, *lstms: str) -> Criterion:
-    """On an online task all the tuned LSTMs stay behind; how far, and which were still getting better.
-
-    A network whose sweep was shorter than its curve is judged by the whole run that ends lowest, whatever its rate.
-    """
+    """On an online task all the tuned LSTMs stay behind; how far, and which were still getting better."""
 
     def one(first: CurveRuns, second: CurveRuns) -> Decision:
         until = _until(first, second)
-        runs = second.runs
-        if second.curve.sweep_steps < until:
-            runs = [min(second.sweep.values(), key=lambda run: final_cost(run, until))]
-        a, b = ([final_cost(run, until) for run in seeds] for seeds in (first.runs, runs))
+        a, b = (_costs(c, until) for c in (first, second))
         numbers: Numbers = {
-            c.label: f"{final_costs(seeds, until)} at rate {seeds[0].config.learning_rate:g}"
-            for c, seeds in ((first, first.runs), (second, runs))
+            c.label: f"{final_costs(c.runs, until)} at rate {c.rate:g}" for c in (first, second)
         }
         return beats(a, b), numbers | {f"{second.label} over the Associative LSTM": cost_ratio(a, b)}
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure as Picture
 from matplotlib.ticker import MaxNLocator
 
@@ -46,7 +47,7 @@ def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = Fal
                   transform=left.get_yaxis_transform())  # fmt: skip
         left.set_ylim(0, 1.2 * chance)
         right.set_yscale("log")
-        right.yaxis.set_major_formatter("{x:g}")
+        _label_plainly(right.yaxis)
         lowest, _ = right.get_ylim()
         right.set_ylim(max(lowest, 1e-4 * chance), 1.2 * chance)
         _legend(picture, left, loc="outside lower left", ncols=2)
@@ -58,6 +59,19 @@ def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = Fal
             "the same, logarithmic; every network at its best rate", loc="left", fontsize=11, color="0.35"
         )
     return picture
+
+
+def _label_plainly(axis: Axis) -> None:
+    """A logarithmic axis says 0.6, and not 6 times a power of ten."""
+
+    def between(x: float, _: float) -> str:
+        lowest, highest = axis.get_view_interval()
+        return (
+            f"{x:g}" if highest < 30 * lowest and f"{x:e}"[0] in "246" else ""
+        )  # else powers of ten are enough
+
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(between)
 
 
 def _legend(picture: Picture, axes: Axes, **where: Any) -> None:
@@ -103,14 +117,19 @@ def draw_sweep(title: str, curves: Sequence[CurveRuns]) -> Picture:
             shown = [(rate, cost) for rate, cost in zip(rates, costs, strict=True) if np.isfinite(cost)]
             if shown:
                 x, y = zip(*shown, strict=True)
-                axes.plot(x, y, linestyle=line, marker="o", color=colour, label=c.label)
-            ends = [final_cost(run, c.curve.steps) for run in c.runs]
+                label = f"{c.label}, after {c.curve.sweep_steps:,}"
+                axes.plot(x, y, linestyle=line, marker="o", color=colour, label=label)
+            ends = [final_cost(run, c.length) for run in c.runs]
             if c.rate is not None:
                 axes.plot([c.rate] * len(ends), ends, "x", color=colour, markersize=7)
         unit = TASKS[curves[0].curve.task].unit
         axes.set(xscale="log", yscale="log", xlabel="learning rate", ylabel=unit)
+        axes.set_xticks(sorted({rate for c in curves for rate in c.sweep} or {1e-3}))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter("")
+        _label_plainly(axes.yaxis)
         _legend(picture, axes, loc="outside lower left", ncols=2)
         picture.suptitle(f"{title}: the sweep of learning rates", x=0.01, ha="left", fontsize=14)
-        note = "dots: end of the sweep, first seed; crosses: end of the run, every seed, best rate"
+        note = "dots: after so many minibatches, first seed; crosses: end of the run, every seed, best rate"
         axes.set_title(note, loc="left", fontsize=11, color="0.35")
     return picture

@@ -1,7 +1,7 @@
 """A figure of learning curves: its runs; then, from their logs, its pictures, its table and its claims."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -10,10 +10,10 @@ import numpy as np
 
 from associative_lstm.lab.draw.pictures import save_figure
 from associative_lstm.lab.draw.tables import save_table
-from associative_lstm.lab.experiments.claim import Claim, judge, write_claims
+from associative_lstm.lab.experiments.claim import FAST, Claim, Reading, judge, verdict_of, write_claims
 from associative_lstm.lab.experiments.experiment import Experiment, Outcome
-from associative_lstm.lab.experiments.learning.criteria import Criterion
-from associative_lstm.lab.experiments.learning.curves import Curve, curve, smoke
+from associative_lstm.lab.experiments.learning.criteria import Criterion, Decision, Need
+from associative_lstm.lab.experiments.learning.curves import Curve, curve, smoke, twin
 from associative_lstm.lab.experiments.learning.drawing import draw_figure, draw_sweep
 from associative_lstm.lab.experiments.learning.measures import final_cost, solved_at, whole_cost
 from associative_lstm.lab.experiments.learning.runs import SHARE, CurveRuns, Logs
@@ -37,34 +37,105 @@ class OpenClaim:
         return []
 
 
+class Otherwise(NamedTuple):
+    """Another criterion for a claim: what it is called, in words, and as a function."""
+
+    name: str
+    criterion: str
+    judged_by: Criterion
+
+
+class _Judged(NamedTuple):
+    """A decision, the runs behind it, and what the plan asks for beyond them."""
+
+    holds: bool | None
+    numbers: dict[str, float | str]
+    runs: tuple[str, ...]
+    lacks: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class LearningClaim(OpenClaim):
-    """A claim about finished curves."""
+    """A claim about curves.
+
+    It is judged as the paper trained, and a second time by the same criterion with the fast recipe, unless
+    ``not_fast`` says why not; ``otherwise`` has other criteria for the first, such as those that it had before.
+    """
 
     judged_by: Criterion
+    otherwise: Sequence[Otherwise] = ()
+    not_fast: str = ""
 
     @property
     def needed(self) -> list[Curve]:
         """The curves that it looks at."""
         return [curve(*need) for need in self.judged_by.needs]
 
+    @property
+    def twins(self) -> dict[Need, Need]:
+        """The same curves by the fast recipe; none if one of them has no such network."""
+        names = {(task, network): twin(network) for task, network in self.judged_by.needs}
+        if self.not_fast or None in names.values():
+            return {}
+        return {need: (need[0], name) for need, name in names.items() if name is not None}
+
+    @property
+    def needed_fast(self) -> list[Curve]:
+        """The curves that its second verdict looks at."""
+        return [curve(*need) for need in dict.fromkeys(self.twins.values())]
+
     def judge(self, logs: Logs) -> Claim:
         """The claim with its verdict; undecided while runs are missing."""
-        found = {need: logs.curve(curve(*need)) for need in self.judged_by.needs}
-        missing = [f"{task}/{network}" for (task, network), c in found.items() if not c.finished]
-        hopeless = [f"{task}/{network}" for (task, network), c in found.items() if c.always_diverged]
-        if hopeless:
-            claim = judge(self.sentence, self.criterion, None, diverged_with_every_rate=", ".join(hopeless))
-        elif missing:
-            claim = judge(self.sentence, self.criterion, None, not_yet_run=", ".join(missing))
-        else:
-            verdict, numbers = self.judged_by.decide(found)
-            claim = judge(self.sentence, self.criterion, verdict, **numbers)
-        behind = [run for c in found.values() for run in c.runs]
-        if self.judged_by.by_sweeps:
-            behind += [run for c in found.values() for run in c.sweep.values()]
-        folders = dict.fromkeys(logs.name(run.folder) for run in behind)
-        return dataclasses.replace(claim, key=self.key, runs=tuple(folders))
+        first = _judged(logs, self.judged_by)
+        claim = judge(self.sentence, self.criterion, first.holds, **first.numbers)
+        readings = []
+        if self.not_fast:
+            readings.append(Reading(FAST, "undecided", {"reason": self.not_fast}))
+        elif self.twins:
+            readings.append(_reading(FAST, _judged(logs, self.judged_by, self.twins)))
+        for name, criterion, judged_by in self.otherwise:
+            readings.append(_reading(name, _judged(logs, judged_by), criterion))
+        return dataclasses.replace(
+            claim, key=self.key, runs=first.runs, lacks=first.lacks, readings=tuple(readings)
+        )
+
+
+def _reading(name: str, made: _Judged, criterion: str = "") -> Reading:
+    return Reading(name, verdict_of(made.holds), made.numbers, criterion, made.runs)
+
+
+def _judged(logs: Logs, criterion: Criterion, twins: Mapping[Need, Need] | None = None) -> _Judged:
+    """What a criterion decides; of ``twins``, where these are given, in the place of the curves that it names."""
+    named = {need: (twins or {}).get(need, need) for need in criterion.needs}
+    found = {need: logs.curve(curve(*named[need])) for need in criterion.needs}
+    curves = {"/".join(named[need]): c for need, c in found.items()}
+    missing = [name for name, c in curves.items() if not c.can_be_judged]
+    hopeless = [name for name, c in curves.items() if c.always_diverged]
+    decision: Decision
+    if hopeless:
+        decision = None, {"diverged_with_every_rate": ", ".join(hopeless)}
+    elif missing:
+        decision = None, {"not_yet_run": ", ".join(missing)}
+    elif twins and _of_different_lengths(found.values()):
+        decision = (
+            None,
+            {"reason": "the runs are of different lengths, and the rate falls towards the end of each"},
+        )
+    else:
+        decision = criterion.decide(found)
+    behind = [run for c in found.values() for run in c.runs]
+    if criterion.by_sweeps:
+        behind += [run for c in found.values() for run in c.sweep.values()]
+    runs = dict.fromkeys(logs.name(run.folder) for run in behind)
+    lacks = [] if missing else [f"{name}: {c.lacks}" for name, c in curves.items() if c.lacks]
+    return _Judged(*decision, tuple(runs), tuple(lacks))
+
+
+def _of_different_lengths(curves: Iterable[CurveRuns]) -> bool:
+    lengths: dict[str, set[int]] = {}
+    for c in curves:
+        lengths.setdefault(c.curve.task, set()).add(c.curve.steps)
+    return any(len(its) > 1 for its in lengths.values())
 
 
 class Panel(NamedTuple):
@@ -97,6 +168,12 @@ class LearningFigure(Experiment):
         """The curves of its panels, and those that its claims look at besides."""
         shown = [c for panel in self.panels for c in panel.curves]
         return [*shown, *(c for claim in self.claims for c in claim.needed)]
+
+    @property
+    def needed_fast(self) -> list[Curve]:
+        """The curves of the fast recipe by which its claims are judged a second time."""
+        claims = (claim for claim in self.claims if isinstance(claim, LearningClaim))
+        return list(dict.fromkeys(c for claim in claims for c in claim.needed_fast))
 
     def recorded(self, folder: Path) -> "LearningFigure":
         """The figure as it was when it was drawn into ``folder``: on which text, where there are several."""
@@ -135,7 +212,7 @@ def _rows(curves: Sequence[CurveRuns]) -> list[dict[str, object]]:
     for c in curves:
         for run in dict.fromkeys((*c.sweep.values(), *c.runs)):
             ours = run in c.runs
-            until = c.curve.steps if ours else c.curve.sweep_steps
+            until = c.length if ours else c.curve.sweep_steps
             rows.append(
                 {
                     "task": c.curve.task,

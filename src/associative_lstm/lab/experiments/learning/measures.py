@@ -19,6 +19,11 @@ def final_cost(run: Run, until: int) -> float:
     return run.last(0.1, until=until)
 
 
+def lowest_cost(run: Run, until: int) -> float:
+    """The mean cost over that tenth of the minibatches up to ``until`` in which it is lowest."""
+    return min(run.last(1 / k, until=until * k // 10) for k in range(1, 11))
+
+
 def whole_cost(run: Run, until: int) -> float:
     """The mean cost over all the minibatches up to ``until``: small for a network that learns fast and well."""
     return run.last(1.0, until=until)
@@ -71,10 +76,13 @@ def _threshold(run: Run) -> float:
     return TASKS[run.config.task].solved_below
 
 
-def is_falling(run: Run, until: int) -> bool:
-    """Whether the cost of the last tenth is at least 5 % below that of the tenth before: the run ended too early."""
+FALLING = 0.02
+
+
+def is_falling(run: Run, until: int, by: float = FALLING) -> bool:
+    """Whether the last tenth costs less than the tenth before, ``by`` 2 % or more: the run ended too early."""
     before = run.last(1 / 9, until=until * 9 // 10)
-    return final_cost(run, until) < 0.95 * before
+    return final_cost(run, until) < (1 - by) * before
 
 
 def progress(run: Run, until: int, floor: float = 0.0) -> float:
@@ -106,15 +114,20 @@ def _changes(run: Run, until: int, floor: float) -> np.ndarray:
 def beats(a: Sequence[float], b: Sequence[float], factor: float = 1.1) -> bool | None:
     """Whether costs ``a`` lie below costs ``b``, by ``factor`` in the mean; None if it is too close to call.
 
+    Means that differ by less than a tenth are, unless a ``factor`` below 1.1 asks for less.
+
     >>> beats([0.2, 0.3], [0.5, 0.6]), beats([0.5], [0.2]), beats([0.2, 0.55], [0.5, 0.6]), beats([0.5], [0.51])
     (True, False, None, None)
+    >>> beats([0.5], [0.51], factor=1.0)
+    True
     """
     if np.isinf(a).all() and np.isinf(b).all():
         return None
     if max(a) >= min(b) and max(b) >= min(a):
         return None
     ratio = np.mean(b) / np.mean(a) if np.mean(a) > 0 else np.inf
-    if 1 / 1.1 < ratio < 1.1:
+    close = min(factor, 1.1)
+    if 1 / close < ratio < close:
         return None
     return bool(ratio >= factor)
 

@@ -86,7 +86,8 @@ class CurveRuns:
     """A curve with its runs: those of the sweep by rate, and those of every seed with the best rate.
 
     ``needed`` is what is to be made next, if it is not there: the sweep, then longer runs of the rates that are too
-    close to call, then the seeds. ``runner_up`` is the second best of the rates that were compared last.
+    close to call, then the seeds. ``runner_up`` is the second best of the rates that were compared last. While the
+    rates are not ``settled``, the runs are those of the rate that was trained furthest, and of several the lowest.
     """
 
     curve: Curve
@@ -95,6 +96,7 @@ class CurveRuns:
     runs: list[Run]
     needed: list[Job] = field(default_factory=list)
     runner_up: float | None = None
+    settled: bool = True
 
     @property
     def label(self) -> str:
@@ -103,9 +105,45 @@ class CurveRuns:
 
     @property
     def finished(self) -> bool:
-        """Whether every run has all its minibatches, or has diverged."""
+        """Whether the best rate is settled and every run with it has all its minibatches, or has diverged."""
         whole = [run for run in self.runs if run.diverged or run.steps >= self.curve.steps]
-        return len(whole) == len(self.curve.seeds)
+        return self.settled and len(whole) == len(self.curve.seeds)
+
+    @property
+    def length(self) -> int:
+        """The minibatches that all its runs have, which may be fewer than are planned."""
+        return min([self.curve.steps, *(run.steps for run in self.runs if not run.diverged)])
+
+    @property
+    def can_be_judged(self) -> bool:
+        """Whether as many seeds as a verdict takes have been trained, and one alone for longer than the sweep."""
+        alone = self.curve.least_seeds < len(self.curve.seeds)
+        enough = min(self.curve.sweep_steps + alone, self.curve.steps)
+        trained = [run for run in self.runs if run.diverged or run.steps >= enough]
+        return len(trained) == len(self.runs) and len(trained) >= self.curve.least_seeds
+
+    @property
+    def lacks(self) -> str:
+        """What the plan asks for beyond the runs that it can be judged by, in words; nothing if it is finished."""
+        if self.finished:
+            return ""
+        words = []
+        if not self.settled:
+            left = {job.config.learning_rate: job.config.steps for job in self.needed}
+            behind = [rate for rate in sorted(left) if rate != self.rate and not self._has(rate, left[rate])]
+            rates = ", ".join(f"{rate:g}" for rate in behind)
+            if behind:
+                words.append(
+                    f"rate {self.rate:g}, chosen before {rates} had {max(left.values()):,} minibatches"
+                )
+        if self.length < self.curve.steps:
+            words.append(f"{self.length:,} of {self.curve.steps:,} minibatches")
+        if len(self.runs) < len(self.curve.seeds):
+            words.append(f"{len(self.runs)} of {len(self.curve.seeds)} seeds")
+        return ", ".join(words)
+
+    def _has(self, rate: float, steps: int) -> bool:
+        return rate in self.sweep and bool(self.sweep[rate].diverged or self.sweep[rate].steps >= steps)
 
     @property
     def always_diverged(self) -> bool:
@@ -148,14 +186,31 @@ def read_curve(runs: Path, curve: Curve, read: Read = read_run) -> CurveRuns:
     if not all(map(is_finished, jobs)):
         return found
     rates, until, settled = _contest(found)
-    if not settled or not rates:
-        return replace(found, needed=[job(rate, until) for rate in rates])
+    if not rates:
+        return replace(found, needed=[])
+
+    def seeds_with(rate: float) -> list[Run]:
+        folders = [curve.folder(runs, rate, seed) for seed in curve.seeds]
+        return [read(folder) for folder in folders if is_run(folder)]
+
+    if not settled:
+        found = replace(found, needed=[job(rate, until) for rate in rates], settled=False)
+        tried = [replace(found, rate=rate, runs=_furthest(curve, seeds_with(rate))) for rate in rates]
+        tried = [each for each in tried if each.can_be_judged and not curve.with_runner_up]
+        return max(tried, key=lambda c: (c.length, -c.runs[0].last(SHARE, until=c.length)), default=found)
     best, second, *_ = *rates, None
     needed = [job(best, curve.steps, seed) for seed in curve.seeds]
     if curve.with_runner_up and second is not None:
         needed.append(job(second, curve.steps))
-    its = [read(each.folder) for each in needed[: len(curve.seeds)] if is_run(each.folder)]
-    return CurveRuns(curve, sweep, best, its, needed, second)
+    return CurveRuns(curve, sweep, best, _furthest(curve, seeds_with(best)), needed, second)
+
+
+def _furthest(curve: Curve, runs: list[Run]) -> list[Run]:
+    """The runs that went furthest, of as many seeds as a verdict takes, and others as long; all, if these are few."""
+    lengths = sorted((curve.steps if run.diverged else run.steps for run in runs), reverse=True)
+    if len(lengths) < curve.least_seeds:
+        return runs
+    return [run for run in runs if run.diverged or run.steps >= lengths[curve.least_seeds - 1]]
 
 
 class Logs:
@@ -185,20 +240,28 @@ class Logs:
 def _contest(c: CurveRuns) -> tuple[list[float], int, bool]:
     """The rates of a finished sweep that are left, after how many minibatches they are compared, whether they were.
 
-    If they were, the best comes first. None is left if all have diverged.
+    If they were, the best comes first: of several that made the whole run, the lowest in the end. None is left if all
+    have diverged.
     """
-    rates = [rate for rate in c.sweep if np.isfinite(c.sweep_cost(rate))]
-    until = c.curve.sweep_steps
+    finite = [rate for rate in c.sweep if np.isfinite(c.sweep_cost(rate))]
+    rates, until = finite, c.curve.sweep_steps
+
+    def cost(rate: float) -> float:
+        return _compared(c.curve, c.sweep[rate], until)
+
     for doubling in range(c.curve.doublings + 1):
         until = min(c.curve.sweep_steps * 2**doubling, c.curve.steps)
         if not all(c.sweep[rate].diverged or c.sweep[rate].steps >= until for rate in rates):
             return rates, until, False
-        costs = {rate: _compared(c.curve, c.sweep[rate], until) for rate in rates}
-        rates = sorted(rates, key=costs.__getitem__)
-        close = [rate for rate in rates if costs[rate] <= c.curve.close * costs[rates[0]]]
+        rates = sorted(rates, key=cost)
+        close = [rate for rate in rates if cost(rate) <= c.curve.close * cost(rates[0])]
         if len(close) <= 1 or until == c.curve.steps:
             break
         rates = close
+    until = c.curve.steps
+    whole = sorted((rate for rate in finite if c.sweep[rate].steps >= until), key=cost)
+    if whole and rates[0] in whole:
+        rates = [*whole, *(rate for rate in rates if rate not in whole)]
     return rates, until, True
 
 
@@ -214,9 +277,14 @@ def make_runs(
         jobs = [job for c in found for job in c.needed if job not in asked]
         if not jobs:
             return failed
-        later = [config for c in found if c.rate is None for config in _seeds_to_come(c.curve)]
+        later = [config for c in found if _is_open(c) for config in _seeds_to_come(c.curve)]
         failed += run_grid(jobs, execute, show, asked, later)
         asked += jobs
+
+
+def _is_open(c: CurveRuns) -> bool:
+    """Whether it is not known yet with which rate the seeds are to be trained."""
+    return c.rate is None or not c.settled
 
 
 def _seeds_to_come(curve: Curve) -> list[Config]:
