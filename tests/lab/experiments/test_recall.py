@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from associative_lstm.lab.cli import main
 from associative_lstm.lab.experiments.learning.figure import preparation
 from associative_lstm.lab.experiments.learning.runs import Logs, make_runs, read_curve
 from associative_lstm.lab.experiments.recall import cost, grid, study
@@ -211,3 +212,12 @@ def test_claims_need_what_the_grid_has():
     for _, _, needs, _ in CLAIMS.values():
         for setting, network in needs:
             assert network in [point.name for point in SETTINGS[setting].points]
+
+
+def test_the_command_says_what_it_cannot_do_in_a_sentence(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "recall", "--only", "stackd"]) == 1
+    assert capsys.readouterr().err.startswith("alstm: only must be one of stacked, mqar, ")
+    assert main(["reproduce", "recall", "--smoke", "--runs", "results/mine"]) == 1
+    assert "--smoke makes no results" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -109,8 +109,8 @@ def read(
     device = device_of(model)
     for batch in batches:
         batch = batch.on(device)
-        scored = batch.mask if task.sparse and not everywhere else None
-        logits, state = model(batch.inputs, None if task.episodic else state, scored)
+        scored = [batch.mask] if task.sparse and not everywhere else []
+        logits, state = model(batch.inputs, None if task.episodic else state, *scored)
         yield batch, logits
 
 

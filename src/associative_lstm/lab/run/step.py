@@ -137,8 +137,8 @@ class Trainer:
     def backpropagate(self) -> tuple[list[float], int, State]:
         """The gradients of the next minibatch; its bits, units and bits of the answer; its symbols; the new state."""
         batch = next(self.stream).on(self.fabric.device)
-        scored = batch.mask if self.task.sparse else None
-        logits, state = self._module(batch.inputs, self.state, scored)
+        scored = [batch.mask] if self.task.sparse else []
+        logits, state = self._module(batch.inputs, self.state, *scored)
         cost = cost_in_all(self.task, logits, batch)
         sums = [float(cost.bits.detach()), cost.units, cost.answer]
         processes = self.fabric.world_size
