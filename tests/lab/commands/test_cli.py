@@ -157,7 +157,7 @@ def test_sample_and_show_episodic_tasks(alstm, tmp_path, task):
     assert alstm("train", task, *tiny, "--out", tmp_path / "run")[0] == 0
     for command in ("sample", "eval"):
         code, _, err = alstm(command, tmp_path / "run")
-        assert (code, err) == (0, "")
+        assert code == 0, err  # a slow machine shows how far it is
     assert alstm("show", task)[0] == 0
 
 
