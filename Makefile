@@ -49,7 +49,8 @@ notebooks: .venv/documenting
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	touch $@
 
-# The core tests with exactly the lowest versions that pyproject.toml allows, in an environment of its own. PyTorch's
+# The core tests with exactly the lowest versions that pyproject.toml allows, in an environment of its own. What old
+# versions warn of themselves is no failure of ours, hence -W default. PyTorch's
 # index has builds for CPUs of old versions, PyPI for Linux only those with CUDA. Another PyTorch: TORCH=torch==2.13.0
 TORCH ?= $(shell sed -n 's/^dependencies = .*"\(torch\)>=\([0-9.]*\)".*/\1==\2/p' pyproject.toml)
 test-lowest:
@@ -58,7 +59,7 @@ test-lowest:
 		$(shell sed -n 's/^dependencies = .*\("numpy.*"\)]/\1/p' pyproject.toml | sed 's/>=/==/g; s/,//g') \
 		pytest pytest-xdist hypothesis scipy
 	.venv-lowest/bin/pip install --quiet --no-deps -e .
-	.venv-lowest/bin/pytest -n auto --maxprocesses 2 tests/test_functional.py tests/test_memory.py \
+	.venv-lowest/bin/pytest -W default -n auto --maxprocesses 2 tests/test_functional.py tests/test_memory.py \
 		tests/test_inside.py tests/nn tests/kernels
 
 .venv/installed: pyproject.toml constraints.txt
