@@ -175,7 +175,7 @@ def test_a_cost_that_is_not_finite_is_a_divergence(tmp_path, text, monkeypatch):
     assert make_run(Job(config(text), tmp_path / "run")) is None
     reason = (tmp_path / "run" / DIVERGED).read_text()
     assert (
-        "stopped after step 10: the cost on the test text is not finite; the last good checkpoint" in reason
+        "stopped after step 10: the cost on the test split is not finite; the last good checkpoint" in reason
     )
     assert is_finished(Job(config(text), tmp_path / "run"))
 

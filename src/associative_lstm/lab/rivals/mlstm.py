@@ -79,9 +79,10 @@ class MLSTM(Stack):
         i_t, f_t = W [q_t, k_t, v_t] + b \\
         y_t &= W_o \big(\mathrm{SiLU}(W_z x_t) \odot \mathrm{LayerNorm}(h_t)\big)
 
-    with :math:`h_t` of :func:`steps`. As published, but for its block of twice the width: here that of
-    :class:`~.stack.Stack`. Initial values are those of the authors' package ``xlstm``: input gates at biases of
-    N(0, 0.1²), forget gates at biases from 3 to 6 over the heads, the weights of both at zero.
+    with :math:`h_t` of :func:`steps`. As published, but for its block of twice the width (here that of
+    :class:`~.stack.Stack`), its skip around the memory, and maps in blocks. Initial values are those of the authors'
+    package ``xlstm``: input gates at biases of N(0, 0.1²), forget gates at biases from 3 to 6 over the heads, the
+    weights of both at zero.
 
     Args:
         input_size, hidden_size, num_layers, mlp, batch_first: as in :class:`~.stack.Stack`.

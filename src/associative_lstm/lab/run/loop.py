@@ -202,7 +202,7 @@ def _test(trainer: Trainer, folder: Path, asked: Asked, meter: Meter) -> dict[st
             torch.distributed.all_reduce(sums)
         bits, symbols, right = sums.tolist()
         if not math.isfinite(bits):
-            raise Diverged(f"stopped after step {trainer.step}: the cost on the test text is not finite")
+            raise Diverged(f"stopped after step {trainer.step}: the cost on the test split is not finite")
         record |= {
             f"{prefix}cost": bits / symbols,
             f"{prefix}accuracy": right / symbols,

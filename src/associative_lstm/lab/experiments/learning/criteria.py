@@ -345,6 +345,8 @@ def alike(task: str, one: str, two: str) -> Criterion:
         }
         numbers: Numbers = {f"{alone.label}, minibatches of 1, after {until:,}": a}
         numbers |= {f"{together.label}, minibatches of 2, after {what}": cost for what, cost in by.items()}
+        if not np.isfinite([a, *by.values()]).all():
+            return None, numbers | {"reason": "a run diverged"}
         return any(1 / 1.25 <= a / cost <= 1.25 for cost in by.values()), numbers
 
     return Criterion(on(task, (one, two)), decide)
