@@ -16,7 +16,7 @@ SENTENCES: tuple[tuple[Mapping[str, str], str], ...] = (
         _all("holds", "fig1-1", "fig2-1", "fig2-2", "fig2-3", "fig2-4", "3a", "4a", "7a", "7b", "7d", "7e"),
         "What holds: the noise of the memory is what the paper predicts, and falls with the number of copies; and "
         "where things have to be looked up all the time (XML, variable assignment) several copies learn far better "
-        "than LSTMs of the same size or of 512 units, however well these are tuned.",
+        "than LSTMs of the same size or of 512 units, at the rates and lengths tried.",
     ),
     (
         _all("fails", "1d", "1e") | _all("undecided", "5b", "5d", "6a", "6d", "6g"),
@@ -64,8 +64,12 @@ def counts_in_words(sections: Sequence[Section]) -> str:
     }
     paper, our_own = claims[False], claims[True]
     lines = [f"Of the paper's {len(paper)} claims {_in_words(c.verdict for c in paper)}."]
-    if again := [reading.verdict for c in paper if (reading := c.read(FAST))]:
-        lines.append(f"By the fast recipe, of the {len(again)} of them about learning {_in_words(again)}.")
+    if again := [reading for c in paper if (reading := c.read(FAST))]:
+        run = [reading.verdict for reading in again if "not_yet_run" not in reading.numbers]
+        lines.append(
+            f"By the fast recipe, of the {len(again)} of them about learning, {len(run)} have been run so far: "
+            f"{_in_words(run)}."
+        )
     lines.append(f"Of our own {len(our_own)} claims {_in_words(c.verdict for c in our_own)}.")
     return " ".join(lines)
 
@@ -116,8 +120,8 @@ def as_markdown(sections: Sequence[Section]) -> str:
         *(line for sentence in sentences(claims) for line in (sentence, "")),
         f"**{counts_in_words(sections)}** Each is below, with its criterion and what was measured.",
         "",
-        "Every claim about learning is judged twice, for every network alike: as the paper trained (Adam, unclipped; "
-        "of the start, of which the paper tells nothing, Glorot's is the plainest reading), and by the fast recipe.",
+        "Every claim about learning is to be judged twice, for every network alike: as the paper trained (Adam, "
+        "unclipped; of the start, of which the paper tells nothing, Glorot's is the plainest reading), and by the fast recipe.",
         "",
     ]
     for words, named in by_the_fast_recipe(claims):
