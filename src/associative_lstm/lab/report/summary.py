@@ -121,7 +121,8 @@ def as_markdown(sections: Sequence[Section]) -> str:
         f"**{counts_in_words(sections)}** Each is below, with its criterion and what was measured.",
         "",
         "Every claim about learning is to be judged twice, for every network alike: as the paper trained (Adam, "
-        "unclipped; of the start, of which the paper tells nothing, Glorot's is the plainest reading), and by the fast recipe.",
+        "unclipped; of the start, of which the paper tells nothing, Glorot's is the plainest reading), and by the "
+        "fast recipe.",
         "",
     ]
     for words, named in by_the_fast_recipe(claims):
