@@ -28,32 +28,32 @@ _OURS = {OURS: (BLUE, "-", "o"), SHIFT: (BLUE, "--", "s"), HEADS: (BLUE, ":", "D
 
 
 def draw(measured: Measured) -> Figure:
-    """Two panels of accuracy by state, and one of what copies buy."""
+    """Two panels of accuracy by state, and one of what copies buy: of those that something was measured for."""
+    names = [name for name in ("stacked", "mqar") if any(setting == name for setting, _ in measured)]
     with style():
-        figure = Figure(figsize=(13.5, 5.6), layout="constrained")
-        stacked, mqar, copies = figure.subplots(1, 3)
-        for axes, name in (stacked, "stacked"), (mqar, "mqar"):
+        figure = Figure(figsize=(4.5 * len(names) + 4.5, 5.6 if names else 4.5), layout="constrained")
+        *by_state, copies = figure.subplots(1, len(names) + 1, squeeze=False)[0]
+        for axes, name in zip(by_state, names, strict=True):
             _by_state(axes, measured, name)
-        for name, kilobytes, accuracy in MQAR:
-            mqar.plot(kilobytes * 250, accuracy, "x", color="0.55")
-            mqar.annotate(
-                name,
-                (kilobytes * 250, accuracy),
-                fontsize=7,
-                color="0.45",
-                xytext=(3, 2),
-                textcoords="offset points",
-            )
-        mqar.plot([], [], "x", color="0.55", label="published, other training")
+            if name == "mqar":
+                _published(axes)
         _by_ratio(copies, measured)
         handles = {
             label: handle
-            for axes in (stacked, mqar)
+            for axes in by_state
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
         }
         if handles:
             figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, fontsize=9)
         return figure
+
+
+def _published(axes: Axes) -> None:
+    for name, kilobytes, accuracy in MQAR:
+        place = (kilobytes * 250, accuracy)
+        axes.plot(*place, "x", color="0.55")
+        axes.annotate(name, place, fontsize=7, color="0.45", xytext=(3, 2), textcoords="offset points")
+    axes.plot([], [], "x", color="0.55", label="published, other training")
 
 
 def _look(point: Point) -> tuple[str, str, str]:
