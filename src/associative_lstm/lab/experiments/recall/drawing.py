@@ -81,6 +81,7 @@ def _by_state(axes: Axes, measured: Measured, name: str) -> None:
         )
     axes.set(title=SETTINGS[name].title, xlabel="numbers of state", ylabel="accuracy", ylim=(0, 1.03))
     axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
 
 
 def _by_ratio(axes: Axes, measured: Measured) -> None:
@@ -92,5 +93,6 @@ def _by_ratio(axes: Axes, measured: Measured) -> None:
             axes.plot([p / copies for p in there], means, "o-", color=colour, label=f"{copies}", markersize=5)
     axes.set(title="Stacked MQAR, N_h 64", xlabel="pairs / copies", ylabel="accuracy", ylim=(0, 1.03))
     axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     if axes.lines:
         axes.legend(title="copies", fontsize=9)
