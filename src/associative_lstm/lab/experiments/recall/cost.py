@@ -21,7 +21,7 @@ TOLERANCE = 1e-4
 
 
 def points() -> list[Point]:
-    """The largest networks of every kind, whose states are about equal; of LSTM and GRU what there is."""
+    """The largest network of every kind that is compared; their states differ, and are in the table."""
     largest: dict[str, Point] = {}
     for point in SETTING.points:
         largest[point.kind] = point
