@@ -62,9 +62,10 @@ test-lowest:
 	.venv-lowest/bin/pytest -W default -n auto --maxprocesses 2 tests/test_functional.py tests/test_memory.py \
 		tests/test_inside.py tests/nn tests/kernels
 
+# What is imported is compiled by Python when it is: all of it, beforehand, takes as long as the rest of installing.
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[lab,cluster,test]'
+	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[lab,cluster,test]'
 	touch $@
 
 clean:

@@ -1,7 +1,7 @@
 """A figure of learning curves: its runs; then, from their logs, its pictures, its table and its claims."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -116,11 +116,6 @@ def _judged(logs: Logs, criterion: Criterion, twins: Mapping[Need, Need] | None 
         decision = None, {"diverged_with_every_rate": ", ".join(hopeless)}
     elif missing:
         decision = None, {"not_yet_run": ", ".join(missing)}
-    elif twins and _of_different_lengths(found.values()):
-        decision = (
-            None,
-            {"reason": "the runs are of different lengths, and the rate falls towards the end of each"},
-        )
     else:
         decision = criterion.decide(found)
     behind = [run for c in found.values() for run in c.runs]
@@ -129,13 +124,6 @@ def _judged(logs: Logs, criterion: Criterion, twins: Mapping[Need, Need] | None 
     runs = dict.fromkeys(logs.name(run.folder) for run in behind)
     lacks = [] if missing else [f"{name}: {c.lacks}" for name, c in curves.items() if c.lacks]
     return _Judged(*decision, tuple(runs), tuple(lacks))
-
-
-def _of_different_lengths(curves: Iterable[CurveRuns]) -> bool:
-    lengths: dict[str, set[int]] = {}
-    for c in curves:
-        lengths.setdefault(c.curve.task, set()).add(c.curve.steps)
-    return any(len(its) > 1 for its in lengths.values())
 
 
 class Panel(NamedTuple):
