@@ -7,12 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from associative_lstm.functional import check_count
+
 
 def check_positive_int(name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name}: expected an int, got {type(value).__name__}")
-    if value < 1:
-        raise ValueError(f"{name}: expected at least 1, got {value}")
+    check_count(name, value, least=1)
 
 
 def check_number(name: str, value: Any) -> None:

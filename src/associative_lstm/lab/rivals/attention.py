@@ -12,67 +12,6 @@ from associative_lstm.nn.checks import check_positive_int, check_state
 _BASE = 10_000.0
 
 
-class Attention(Stack):
-    r"""Apply blocks of causal softmax attention: a state that grows by a key and a value per step.
-
-    .. math::
-        q_t, k_t, v_t &= W x_t \\
-        y_t &= W_o \sum_{j \le t} \mathrm{softmax}_j\big((R_t q_t) \cdot (R_j k_j) / \sqrt d\big) v_j
-
-    R_t turns pairs of numbers by angles that grow with t, at rates from 1 down to 1/10000, as in most of today's
-    models: what is compared is keys and their distance.
-
-    Args:
-        input_size, hidden_size, num_layers, mlp, batch_first: as in :class:`~.stack.Stack`.
-        num_heads: heads.
-        head_size: d, the size of a head's keys and values, even.
-        convolution: the steps of a short convolution on q, k and v; 0 is none, as published.
-        span: how many steps back a step can see, the oldest that the state keeps.
-
-    Inputs: ``x`` of shape ``(T, B, input_size)``, and optionally the state.
-
-    Outputs: ``output`` of shape ``(T, B, hidden_size)`` and the state: keys and values of every block, each of shape
-    ``(B, num_heads, steps so far, head_size)``.
-
-    >>> network = Attention(10, 64, num_heads=2, head_size=16)
-    >>> output, (keys, values) = network(torch.randn(5, 2, 10))
-    >>> output.shape, keys.shape
-    (torch.Size([5, 2, 64]), torch.Size([2, 2, 5, 16]))
-    """
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        *,
-        num_heads: int = 2,
-        head_size: int = 32,
-        convolution: int = 0,
-        span: int = 1024,
-        mlp: int = 0,
-        batch_first: bool = False,
-    ) -> None:
-        def mixer() -> Mixer:
-            return SoftmaxAttention(hidden_size, num_heads, head_size, convolution, span)
-
-        super().__init__(mixer, input_size, hidden_size, num_layers, mlp=mlp, batch_first=batch_first)
-
-    def _check_state(self, state: Any, batch_size: int) -> list[Tensor]:
-        """As of any network, but that keys and values may be of any number of steps."""
-        shapes = self._state_shapes()
-        parts = list(state) if isinstance(state, tuple | list) else [state]
-        if len(parts) != len(shapes):
-            raise ValueError(f"state: expected the parts {', '.join(shapes)}, got {len(parts)} parts")
-        steps = {p.shape[2] for p, name in zip(parts, shapes, strict=True) if _grows(name) and p.dim() == 4}
-        if len(steps) != 1:
-            raise ValueError("state: expected keys and values of as many steps in every block")
-        for part, (name, shape) in zip(parts, shapes.items(), strict=True):
-            whole = (shape[0], *steps, shape[2]) if _grows(name) else shape
-            check_state(name, part, (batch_size, *whole), next(self.parameters()))
-        return parts
-
-
 def _grows(name: str) -> bool:
     return name.startswith(("keys", "values"))
 
@@ -80,17 +19,17 @@ def _grows(name: str) -> bool:
 class SoftmaxAttention(Mixer):
     """The mixer of :class:`Attention`."""
 
-    def __init__(self, width: int, heads: int, size: int, convolution: int, span: int) -> None:
-        super().__init__()
-        check_positive_int("num_heads", heads)
-        check_positive_int("head_size", size)
+    def __init__(
+        self, width: int, num_heads: int = 2, head_size: int = 32, convolution: int = 0, span: int = 1024
+    ) -> None:
+        super().__init__(num_heads, head_size)
         check_positive_int("span", span)
-        if size % 2:
-            raise ValueError(f"head_size: expected an even number, whose pairs are turned, got {size}")
-        self.heads, self.size, self.span = heads, size, span
-        self.project = linear(width, 3 * heads * size)
-        self.convolution = ShortConvolution(3 * heads * size, convolution) if convolution else None
-        self.out = linear(heads * size, width)
+        if head_size % 2:
+            raise ValueError(f"head_size: expected an even number, whose pairs are turned, got {head_size}")
+        self.span = span
+        self.project = linear(width, 3 * self.inner)
+        self.convolution = ShortConvolution(3 * self.inner, convolution) if convolution else None
+        self.out = linear(self.inner, width)
 
     def state_shapes(self) -> dict[str, tuple[int, ...]]:
         own = dict.fromkeys(("keys", "values"), (self.heads, 0, self.size))
@@ -127,3 +66,48 @@ def rotate(x: Tensor, first: int) -> Tensor:
     a, b = x.chunk(2, -1)
     cos, sin = angles.cos(), angles.sin()
     return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+
+
+class Attention(Stack):
+    r"""Apply blocks of causal softmax attention: a state that grows by a key and a value per step.
+
+    .. math::
+        q_t, k_t, v_t &= W x_t \\
+        y_t &= W_o \sum_{j \le t} \mathrm{softmax}_j\big((R_t q_t) \cdot (R_j k_j) / \sqrt d\big) v_j
+
+    R_t turns pairs of numbers by angles that grow with t, at rates from 1 down to 1/10000, as in most of today's
+    models: what is compared is keys and their distance.
+
+    Args:
+        input_size, hidden_size, num_layers, mlp, batch_first: as in :class:`~.stack.Stack`.
+        num_heads: heads.
+        head_size: d, the size of a head's keys and values, even.
+        convolution: the steps of a short convolution on q, k and v; 0 is none, as published.
+        span: how many steps back a step can see, the oldest that the state keeps.
+
+    Inputs: ``x`` of shape ``(T, B, input_size)``, and optionally the state.
+
+    Outputs: ``output`` of shape ``(T, B, hidden_size)`` and the state: keys and values of every block, each of shape
+    ``(B, num_heads, steps so far, head_size)``.
+
+    >>> network = Attention(10, 64, num_heads=2, head_size=16)
+    >>> output, (keys, values) = network(torch.randn(5, 2, 10))
+    >>> output.shape, keys.shape
+    (torch.Size([5, 2, 64]), torch.Size([2, 2, 5, 16]))
+    """
+
+    mixer = SoftmaxAttention
+
+    def _check_state(self, state: Any, batch_size: int) -> list[Tensor]:
+        """As of any network, but that keys and values may be of any number of steps."""
+        shapes = self._state_shapes()
+        parts = list(state) if isinstance(state, tuple | list) else [state]
+        if len(parts) != len(shapes):
+            raise ValueError(f"state: expected the parts {', '.join(shapes)}, got {len(parts)} parts")
+        steps = {p.shape[2] for p, name in zip(parts, shapes, strict=True) if _grows(name) and p.dim() == 4}
+        if len(steps) != 1:
+            raise ValueError("state: expected keys and values of as many steps in every block")
+        for part, (name, shape) in zip(parts, shapes.items(), strict=True):
+            whole = (shape[0], *steps, shape[2]) if _grows(name) else shape
+            check_state(name, part, (batch_size, *whole), next(self.parameters()))
+        return parts

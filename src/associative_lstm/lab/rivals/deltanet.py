@@ -17,7 +17,6 @@ from associative_lstm.lab.rivals.stack import (
     linear,
     split_heads,
 )
-from associative_lstm.nn.checks import check_positive_int
 
 
 def steps(
@@ -70,6 +69,46 @@ def _chunk(
     return output, before[..., -1:, :] * S + left.mT @ u
 
 
+class DeltaRule(Mixer):
+    """The mixer of :class:`DeltaNet`."""
+
+    def __init__(
+        self,
+        width: int,
+        num_heads: int = 2,
+        head_size: int = 32,
+        convolution: int = 4,
+        negative_eigenvalues: bool = False,
+    ) -> None:
+        super().__init__(num_heads, head_size)
+        self.largest_beta = 2.0 if negative_eigenvalues else 1.0
+        self.project = linear(width, 3 * self.inner)
+        self.convolution = ShortConvolution(3 * self.inner, convolution)
+        self.beta = linear(width, num_heads)
+        self.norm = nn.RMSNorm(head_size, EPSILON)
+        self.out = linear(self.inner, width)
+
+    def state_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"S": (self.heads, self.size, self.size)} | self.convolution.state_shapes()
+
+    def forward(self, x: Tensor, parts: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        S, *before = parts
+        qkv, before = self.convolution(self.project(x), before)
+        q, k, v = (split_heads(part, self.heads) for part in qkv.chunk(3, -1))
+        beta = self.largest_beta * self.beta(x).sigmoid().permute(1, 2, 0)  # (B, heads, T)
+        q, k = F.normalize(q, dim=-1, eps=EPSILON), F.normalize(k, dim=-1, eps=EPSILON)
+        o, S = chunks(q, k, v, beta, self.log_decay(x), S)
+        return self.out(self.gated(join_heads(self.norm(o)), x)), [S, *before]
+
+    def log_decay(self, x: Tensor) -> Tensor:
+        """The logarithm of α, ``(B, heads, T)``: nothing decays."""
+        return x.new_zeros(x.shape[1], self.heads, len(x))
+
+    def gated(self, o: Tensor, x: Tensor) -> Tensor:
+        """The output ``o`` with its gate: it has none."""
+        return o
+
+
 class DeltaNet(Stack):
     r"""Apply blocks of DeltaNet.
 
@@ -99,58 +138,4 @@ class DeltaNet(Stack):
     (torch.Size([5, 2, 64]), torch.Size([2, 2, 16, 16]))
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        *,
-        num_heads: int = 2,
-        head_size: int = 32,
-        convolution: int = 4,
-        negative_eigenvalues: bool = False,
-        mlp: int = 0,
-        batch_first: bool = False,
-    ) -> None:
-        def mixer() -> Mixer:
-            return DeltaRule(hidden_size, num_heads, head_size, convolution, negative_eigenvalues)
-
-        super().__init__(mixer, input_size, hidden_size, num_layers, mlp=mlp, batch_first=batch_first)
-
-
-class DeltaRule(Mixer):
-    """The mixer of :class:`DeltaNet`."""
-
-    def __init__(
-        self, width: int, heads: int, size: int, convolution: int, negative_eigenvalues: bool
-    ) -> None:
-        super().__init__()
-        check_positive_int("num_heads", heads)
-        check_positive_int("head_size", size)
-        self.heads, self.size = heads, size
-        self.largest_beta = 2.0 if negative_eigenvalues else 1.0
-        self.project = linear(width, 3 * heads * size)
-        self.convolution = ShortConvolution(3 * heads * size, convolution)
-        self.beta = linear(width, heads)
-        self.norm = nn.RMSNorm(size, EPSILON)
-        self.out = linear(heads * size, width)
-
-    def state_shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"S": (self.heads, self.size, self.size)} | self.convolution.state_shapes()
-
-    def forward(self, x: Tensor, parts: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
-        S, *before = parts
-        qkv, before = self.convolution(self.project(x), before)
-        q, k, v = (split_heads(part, self.heads) for part in qkv.chunk(3, -1))
-        beta = self.largest_beta * self.beta(x).sigmoid().permute(1, 2, 0)  # (B, heads, T)
-        q, k = F.normalize(q, dim=-1, eps=EPSILON), F.normalize(k, dim=-1, eps=EPSILON)
-        o, S = chunks(q, k, v, beta, self.log_decay(x), S)
-        return self.out(self.gated(join_heads(self.norm(o)), x)), [S, *before]
-
-    def log_decay(self, x: Tensor) -> Tensor:
-        """The logarithm of α, ``(B, heads, T)``: nothing decays."""
-        return x.new_zeros(x.shape[1], self.heads, len(x))
-
-    def gated(self, o: Tensor, x: Tensor) -> Tensor:
-        """The output ``o`` with its gate: it has none."""
-        return o
+    mixer = DeltaRule

@@ -1,11 +1,35 @@
 """Gated DeltaNet (Yang, Kautz and Hatamizadeh, 2024): the delta rule, and a decay chosen by the input."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from associative_lstm.lab.rivals.deltanet import DeltaRule
-from associative_lstm.lab.rivals.stack import Mixer, Stack, draw_decay_rates, draw_time_steps, linear
+from associative_lstm.lab.rivals.stack import Stack, draw_decay_rates, draw_time_steps, linear
+
+
+class GatedDeltaRule(DeltaRule):
+    """The mixer of :class:`GatedDeltaNet`."""
+
+    def __init__(self, width: int, **options: Any) -> None:
+        super().__init__(width, **options)
+        self.alpha = linear(width, self.heads)
+        self.time_step = nn.Parameter(torch.empty(self.heads))
+        self.log_rate = nn.Parameter(torch.empty(self.heads))
+        self.gate = linear(width, self.inner)
+        draw_time_steps(self.time_step)
+        draw_decay_rates(
+            self.log_rate, 1e-3, 16
+        )  # the authors' lower end is 0, of which there is no logarithm
+
+    def log_decay(self, x: Tensor) -> Tensor:
+        time = F.softplus(self.alpha(x) + self.time_step)
+        return (-self.log_rate.exp() * time).permute(1, 2, 0)
+
+    def gated(self, o: Tensor, x: Tensor) -> Tensor:
+        return o * F.silu(self.gate(x))
 
 
 class GatedDeltaNet(Stack):
@@ -26,44 +50,4 @@ class GatedDeltaNet(Stack):
     (torch.Size([5, 2, 64]), torch.Size([2, 2, 16, 16]))
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        *,
-        num_heads: int = 2,
-        head_size: int = 32,
-        convolution: int = 4,
-        negative_eigenvalues: bool = False,
-        mlp: int = 0,
-        batch_first: bool = False,
-    ) -> None:
-        def mixer() -> Mixer:
-            return GatedDeltaRule(hidden_size, num_heads, head_size, convolution, negative_eigenvalues)
-
-        super().__init__(mixer, input_size, hidden_size, num_layers, mlp=mlp, batch_first=batch_first)
-
-
-class GatedDeltaRule(DeltaRule):
-    """The mixer of :class:`GatedDeltaNet`."""
-
-    def __init__(
-        self, width: int, heads: int, size: int, convolution: int, negative_eigenvalues: bool
-    ) -> None:
-        super().__init__(width, heads, size, convolution, negative_eigenvalues)
-        self.alpha = linear(width, heads)
-        self.time_step = nn.Parameter(torch.empty(heads))
-        self.log_rate = nn.Parameter(torch.empty(heads))
-        self.gate = linear(width, heads * size)
-        draw_time_steps(self.time_step)
-        draw_decay_rates(
-            self.log_rate, 1e-3, 16
-        )  # the authors' lower end is 0, of which there is no logarithm
-
-    def log_decay(self, x: Tensor) -> Tensor:
-        time = F.softplus(self.alpha(x) + self.time_step)
-        return (-self.log_rate.exp() * time).permute(1, 2, 0)
-
-    def gated(self, o: Tensor, x: Tensor) -> Tensor:
-        return o * F.silu(self.gate(x))
+    mixer = GatedDeltaRule

@@ -19,7 +19,6 @@ from associative_lstm.lab.rivals.stack import (
     linear,
     split_heads,
 )
-from associative_lstm.nn.checks import check_positive_int
 
 
 def steps(c: Tensor, b: Tensor, x: Tensor, log_decay: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -53,6 +52,37 @@ def _chunk(c: Tensor, b: Tensor, x: Tensor, log_decay: Tensor, state: Tensor) ->
     return output, before[..., -1, None, None] * state + b.mT @ left
 
 
+class StateSpace(Mixer):
+    """The mixer of :class:`Mamba2`."""
+
+    def __init__(self, width: int, num_heads: int = 4, head_size: int = 32, convolution: int = 4) -> None:
+        super().__init__(num_heads, head_size)
+        self.project = linear(width, 2 * self.inner + 2 * head_size + num_heads)  # z, x, B, C, time step
+        self.convolution = ShortConvolution(self.inner + 2 * head_size, convolution, bias=True)
+        self.time_step = nn.Parameter(torch.empty(num_heads))
+        self.log_rate = nn.Parameter(torch.empty(num_heads))
+        self.skip = nn.Parameter(torch.ones(num_heads))
+        self.norm = nn.RMSNorm(self.inner, EPSILON)
+        self.out = linear(self.inner, width)
+        draw_time_steps(self.time_step)
+        draw_decay_rates(self.log_rate, 1, 16)
+
+    def state_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"S": (self.heads, self.size, self.size)} | self.convolution.state_shapes()
+
+    def forward(self, x: Tensor, parts: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        S, *before = parts
+        z, xbc, time = self.project(x).split([self.inner, self.inner + 2 * self.size, self.heads], -1)
+        xbc, before = self.convolution(xbc, before)
+        x, b, c = xbc.split([self.inner, self.size, self.size], -1)
+        x, b, c = split_heads(x, self.heads), split_heads(b, 1), split_heads(c, 1)
+        time = F.softplus(time + self.time_step).permute(1, 2, 0)  # (B, heads, T)
+        log_decay = -time * self.log_rate.exp().unsqueeze(-1)
+        y, S = chunks(c, b, x * time.unsqueeze(-1), log_decay, S)
+        y = y + self.skip[:, None, None] * x
+        return self.out(self.norm(join_heads(y) * F.silu(z))), [S, *before]
+
+
 class Mamba2(Stack):
     r"""Apply blocks of Mamba-2.
 
@@ -81,53 +111,4 @@ class Mamba2(Stack):
     (torch.Size([5, 2, 64]), torch.Size([2, 4, 32, 32]))
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        *,
-        num_heads: int = 4,
-        head_size: int = 32,
-        convolution: int = 4,
-        mlp: int = 0,
-        batch_first: bool = False,
-    ) -> None:
-        def mixer() -> Mixer:
-            return StateSpace(hidden_size, num_heads, head_size, convolution)
-
-        super().__init__(mixer, input_size, hidden_size, num_layers, mlp=mlp, batch_first=batch_first)
-
-
-class StateSpace(Mixer):
-    """The mixer of :class:`Mamba2`."""
-
-    def __init__(self, width: int, heads: int, size: int, convolution: int) -> None:
-        super().__init__()
-        check_positive_int("num_heads", heads)
-        check_positive_int("head_size", size)
-        self.heads, self.size, self.inner = heads, size, heads * size
-        self.project = linear(width, 2 * self.inner + 2 * size + heads)  # z, x, B, C, time step
-        self.convolution = ShortConvolution(self.inner + 2 * size, convolution, bias=True)
-        self.time_step = nn.Parameter(torch.empty(heads))
-        self.log_rate = nn.Parameter(torch.empty(heads))
-        self.skip = nn.Parameter(torch.ones(heads))
-        self.norm = nn.RMSNorm(self.inner, EPSILON)
-        self.out = linear(self.inner, width)
-        draw_time_steps(self.time_step)
-        draw_decay_rates(self.log_rate, 1, 16)
-
-    def state_shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"S": (self.heads, self.size, self.size)} | self.convolution.state_shapes()
-
-    def forward(self, x: Tensor, parts: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
-        S, *before = parts
-        z, xbc, time = self.project(x).split([self.inner, self.inner + 2 * self.size, self.heads], -1)
-        xbc, before = self.convolution(xbc, before)
-        x, b, c = xbc.split([self.inner, self.size, self.size], -1)
-        x, b, c = split_heads(x, self.heads), split_heads(b, 1), split_heads(c, 1)
-        time = F.softplus(time + self.time_step).permute(1, 2, 0)  # (B, heads, T)
-        log_decay = -time * self.log_rate.exp().unsqueeze(-1)
-        y, S = chunks(c, b, x * time.unsqueeze(-1), log_decay, S)
-        y = y + self.skip[:, None, None] * x
-        return self.out(self.norm(join_heads(y) * F.silu(z))), [S, *before]
+    mixer = StateSpace

@@ -17,7 +17,6 @@ from associative_lstm.lab.rivals.stack import (
     linear,
     split_heads,
 )
-from associative_lstm.nn.checks import check_positive_int
 
 State = tuple[Tensor, Tensor, Tensor]
 """C ``(B, heads, d, d)``, n ``(B, heads, d)`` and m ``(B, heads)``."""
@@ -71,6 +70,40 @@ def _chunk(q: Tensor, k: Tensor, v: Tensor, i: Tensor, f: Tensor, state: State) 
     return output, (C, keep.unsqueeze(-1) * n + left.sum(-2), new_m[..., -1])
 
 
+class MatrixMemory(Mixer):
+    """The mixer of :class:`MLSTM`."""
+
+    def __init__(self, width: int, num_heads: int = 2, head_size: int = 32, convolution: int = 4) -> None:
+        super().__init__(num_heads, head_size)
+        self.convolution = ShortConvolution(width, convolution, bias=True) if convolution else None
+        self.project_qk = linear(width, 2 * self.inner)
+        self.project_vz = linear(width, 2 * self.inner)
+        self.gates = nn.Linear(3 * self.inner, 2 * num_heads)
+        self.norm = nn.Parameter(torch.ones(self.inner))
+        self.out = linear(self.inner, width)
+        nn.init.zeros_(self.gates.weight)
+        with torch.no_grad():
+            i, f = self.gates.bias.chunk(2)
+            i.normal_(0, 0.1)
+            f.copy_(torch.linspace(3, 6, num_heads))
+
+    def state_shapes(self) -> dict[str, tuple[int, ...]]:
+        own = {"C": (self.heads, self.size, self.size), "n": (self.heads, self.size), "m": (self.heads,)}
+        return own | (self.convolution.state_shapes() if self.convolution else {})
+
+    def forward(self, x: Tensor, parts: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        C, n, m, *before = parts
+        seen = x
+        if self.convolution is not None:
+            seen, before = self.convolution(x, before)
+        qk, (v, z) = self.project_qk(seen), self.project_vz(x).chunk(2, -1)
+        i, f = self.gates(torch.cat([qk, v], -1)).permute(1, 2, 0).chunk(2, 1)  # (B, heads, T)
+        q, k, v = (split_heads(part, self.heads) for part in (*qk.chunk(2, -1), v))
+        h, (C, n, m) = chunks(q, k * self.size**-0.5, v, i, f, (C, n, m))
+        h = join_heads(F.layer_norm(h, (self.size,), eps=EPSILON)) * self.norm
+        return self.out(F.silu(z) * h), [C, n, m, *before]
+
+
 class MLSTM(Stack):
     r"""Apply blocks of mLSTM: keys and values in a matrix that decays, by gates that depend on the input alone.
 
@@ -100,57 +133,4 @@ class MLSTM(Stack):
     (torch.Size([5, 2, 64]), torch.Size([2, 2, 16, 16]))
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        *,
-        num_heads: int = 2,
-        head_size: int = 32,
-        convolution: int = 4,
-        mlp: int = 0,
-        batch_first: bool = False,
-    ) -> None:
-        def mixer() -> Mixer:
-            return MatrixMemory(hidden_size, num_heads, head_size, convolution)
-
-        super().__init__(mixer, input_size, hidden_size, num_layers, mlp=mlp, batch_first=batch_first)
-
-
-class MatrixMemory(Mixer):
-    """The mixer of :class:`MLSTM`."""
-
-    def __init__(self, width: int, heads: int, size: int, convolution: int) -> None:
-        super().__init__()
-        check_positive_int("num_heads", heads)
-        check_positive_int("head_size", size)
-        self.heads, self.size = heads, size
-        whole = heads * size
-        self.convolution = ShortConvolution(width, convolution, bias=True) if convolution else None
-        self.project_qk = linear(width, 2 * whole)
-        self.project_vz = linear(width, 2 * whole)
-        self.gates = nn.Linear(3 * whole, 2 * heads)
-        self.norm = nn.Parameter(torch.ones(whole))
-        self.out = linear(whole, width)
-        nn.init.zeros_(self.gates.weight)
-        with torch.no_grad():
-            i, f = self.gates.bias.chunk(2)
-            i.normal_(0, 0.1)
-            f.copy_(torch.linspace(3, 6, heads))
-
-    def state_shapes(self) -> dict[str, tuple[int, ...]]:
-        own = {"C": (self.heads, self.size, self.size), "n": (self.heads, self.size), "m": (self.heads,)}
-        return own | (self.convolution.state_shapes() if self.convolution else {})
-
-    def forward(self, x: Tensor, parts: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
-        C, n, m, *before = parts
-        seen = x
-        if self.convolution is not None:
-            seen, before = self.convolution(x, before)
-        qk, (v, z) = self.project_qk(seen), self.project_vz(x).chunk(2, -1)
-        i, f = self.gates(torch.cat([qk, v], -1)).permute(1, 2, 0).chunk(2, 1)  # (B, heads, T)
-        q, k, v = (split_heads(part, self.heads) for part in (*qk.chunk(2, -1), v))
-        h, (C, n, m) = chunks(q, k * self.size**-0.5, v, i, f, (C, n, m))
-        h = join_heads(F.layer_norm(h, (self.size,), eps=EPSILON)) * self.norm
-        return self.out(F.silu(z) * h), [C, n, m, *before]
+    mixer = MatrixMemory

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from associative_lstm.functional import check_count
 from associative_lstm.nn.baseline import RecurrentNetwork
 from associative_lstm.nn.checks import check_positive_int
 
@@ -20,6 +21,12 @@ class Mixer(nn.Module):
     """What mixes the steps of a sequence inside a block, with a state of its own."""
 
     out: nn.Linear  #: its last map
+
+    def __init__(self, num_heads: int, head_size: int) -> None:
+        super().__init__()
+        check_positive_int("num_heads", num_heads)
+        check_positive_int("head_size", head_size)
+        self.heads, self.size, self.inner = num_heads, head_size, num_heads * head_size
 
     def state_shapes(self) -> dict[str, tuple[int, ...]]:
         """The name and the shape, without the batch, of every part of the state."""
@@ -40,36 +47,38 @@ class Stack(RecurrentNetwork):
         y &= \mathrm{RMSNorm}(h)
 
     Args:
-        make_mixer: makes the mixer of one block.
         input_size: the number of features of ``x``.
         hidden_size: the width of h.
         num_layers: blocks.
         mlp: the width of the MLP (GELU) as a multiple of h's; 0 is none, as in the blocks of Mamba-2 and xLSTM, and
             in the comparisons on multi-query associative recall (Arora et al., 2023).
         batch_first: ``x`` and ``output`` are ``(B, T, ...)``.
+        options: the mixers'.
 
     Matrices start normal with standard deviation 0.02, those that add to h divided by the square root of how many do
     (GPT-2); gates as the mixers' authors have them.
     """
 
+    mixer: type[Mixer]  #: what the blocks mix by, called with their width and the options
+
     def __init__(
         self,
-        make_mixer: Callable[[], Mixer],
         input_size: int,
         hidden_size: int,
-        num_layers: int,
+        num_layers: int = 1,
         *,
-        mlp: int,
-        batch_first: bool,
+        mlp: int = 0,
+        batch_first: bool = False,
+        **options: Any,
     ) -> None:
         super().__init__(input_size, hidden_size, hidden_size, batch_first=batch_first)
         check_positive_int("num_layers", num_layers)
-        check_count("mlp", mlp)
+        check_count("mlp", mlp, least=0)
         self.num_layers = num_layers
         self.mlp = mlp
         self.embedding = linear(input_size, hidden_size)
-        blocks = nn.ModuleList(Block(make_mixer(), hidden_size, mlp) for _ in range(num_layers))
-        self.blocks = cast("list[Block]", blocks)
+        mixers = (self.mixer(hidden_size, **options) for _ in range(num_layers))
+        self.blocks = cast("list[Block]", nn.ModuleList(Block(mixer, hidden_size, mlp) for mixer in mixers))
         self.norm = nn.RMSNorm(hidden_size, EPSILON)
         with torch.no_grad():
             for block in self.blocks:
@@ -121,7 +130,7 @@ class ShortConvolution(nn.Module):
 
     def __init__(self, channels: int, size: int, *, bias: bool = False) -> None:
         super().__init__()
-        check_count("convolution", size)
+        check_count("convolution", size, least=0)
         self.channels, self.size = channels, size
         if size:
             limit = 1 / math.sqrt(size)
@@ -204,10 +213,3 @@ def draw_time_steps(biases: Tensor) -> None:
     with torch.no_grad():
         times = biases.uniform_(math.log(0.001), math.log(0.1)).exp()
         biases.copy_(times + (-(-times).expm1()).log())
-
-
-def check_count(name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name}: expected an int, got {type(value).__name__}")
-    if value < 0:
-        raise ValueError(f"{name}: expected at least 0, got {value}")
