@@ -22,10 +22,11 @@ class _UnitaryBase(RecurrentNetwork):
         input_size: int,
         hidden_size: int,
         *,
-        batch_first: bool,
-        learn_initial_state: bool,
-        backend: str,
-        factory: dict[str, Any],
+        batch_first: bool = False,
+        learn_initial_state: bool = False,
+        backend: str = "auto",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, hidden_size, batch_first=batch_first)
         if hidden_size % 2:
@@ -34,14 +35,21 @@ class _UnitaryBase(RecurrentNetwork):
             )
         check_choice("backend", backend, BACKENDS)
         self.backend = backend
+        factory: dict[str, Any] = {"device": device, "dtype": dtype}
         half = hidden_size // 2
         self.weight = torch.nn.Parameter(torch.empty(hidden_size, input_size, **factory))
         self.bias = torch.nn.Parameter(torch.empty(hidden_size, **factory))
         self.reflections = torch.nn.Parameter(torch.empty(2, hidden_size, **factory))
         self.modulus_bias = torch.nn.Parameter(torch.empty(half, **factory))
-        self.register_buffer("permutation", torch.empty(half, dtype=torch.int64, device=factory["device"]))
+        self.register_buffer("permutation", torch.empty(half, dtype=torch.int64, device=device))
         if learn_initial_state:
             self._learn_initial_state(**factory)
+        self._add_phases(3 * half, factory)
+        self.reset_parameters()
+
+    def _add_phases(self, rows: int, factory: dict[str, Any]) -> None:
+        """The parameters from which the angles of the three diagonal matrices come."""
+        raise NotImplementedError
 
     def reset_parameters(self) -> None:
         """Glorot-uniform weights, zero biases, reflections in (-1, 1), a learned h_0 of length about 1.
@@ -113,28 +121,8 @@ class UnitaryRNN(_UnitaryBase):
         True
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        *,
-        batch_first: bool = False,
-        learn_initial_state: bool = False,
-        backend: str = "auto",
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        factory: dict[str, Any] = {"device": device, "dtype": dtype}
-        super().__init__(
-            input_size,
-            hidden_size,
-            batch_first=batch_first,
-            learn_initial_state=learn_initial_state,
-            backend=backend,
-            factory=factory,
-        )
-        self.phases = torch.nn.Parameter(torch.empty(3, hidden_size // 2, **factory))
-        self.reset_parameters()
+    def _add_phases(self, rows: int, factory: dict[str, Any]) -> None:
+        self.phases = torch.nn.Parameter(torch.empty(3, rows // 3, **factory))
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
@@ -181,30 +169,9 @@ class MultiplicativeUnitaryRNN(_UnitaryBase):
         (torch.Size([7, 2, 256]), torch.Size([2, 256]))
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        *,
-        batch_first: bool = False,
-        learn_initial_state: bool = False,
-        backend: str = "auto",
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        factory: dict[str, Any] = {"device": device, "dtype": dtype}
-        super().__init__(
-            input_size,
-            hidden_size,
-            batch_first=batch_first,
-            learn_initial_state=learn_initial_state,
-            backend=backend,
-            factory=factory,
-        )
-        rows = 3 * (hidden_size // 2)
-        self.phase_weight = torch.nn.Parameter(torch.empty(rows, input_size, **factory))
+    def _add_phases(self, rows: int, factory: dict[str, Any]) -> None:
+        self.phase_weight = torch.nn.Parameter(torch.empty(rows, self.input_size, **factory))
         self.phase_bias = torch.nn.Parameter(torch.empty(rows, **factory))
-        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
