@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -92,8 +92,8 @@ def _wait_for(x: Tensor) -> None:
 
 
 @contextmanager
-def threads(count: int) -> Any:
-    """PyTorch, and with it the fused kernels, on ``count`` threads."""
+def threads(count: int) -> Iterator[None]:
+    """PyTorch, and with it the fused kernels, on ``count`` threads (also as a decorator)."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from associative_lstm.functional import check_count, check_permutation_kind, check_size, random_key
-from associative_lstm.lab.experiments.memory.threads import one_thread_each
+from associative_lstm.lab.bench.timing import threads
 from associative_lstm.memory import HolographicMemory, expected_error
 
 _LARGEST = 10**15  # a double counts so far, and nobody's memory
@@ -108,7 +108,7 @@ def tried_chunks(plan: Plan) -> int:
     return -(-plan.items // CHUNK) + 1
 
 
-@one_thread_each()
+@threads(1)  # a memory works through blocks that are too small to be split well among threads
 def try_out(plan: Plan, *, seed: int = 0, advance: Callable[[], None] = lambda: None) -> Trial:
     """Write that many random items to such a memory, and read some of them back."""
     generator = torch.Generator().manual_seed(seed)

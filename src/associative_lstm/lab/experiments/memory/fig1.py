@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from associative_lstm.functional import random_key
+from associative_lstm.lab.bench.timing import threads
 from associative_lstm.lab.draw.pictures import contact_sheet, save_figure, style
 from associative_lstm.lab.draw.tables import save_table
 from associative_lstm.lab.experiments.claim import judge, write_claims
@@ -19,14 +20,13 @@ from associative_lstm.lab.experiments.memory.photographs import (
     to_pixels,
     to_vectors,
 )
-from associative_lstm.lab.experiments.memory.threads import one_thread_each
 from associative_lstm.lab.words import counted
 from associative_lstm.memory import HolographicMemory, expected_error
 
 COPIES = (1, 4, 20)
 
 
-@one_thread_each()
+@threads(1)  # a memory works through blocks that are too small to be split well among threads
 def run(
     out: Path,
     *,

@@ -17,12 +17,12 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from associative_lstm.functional import random_key
+from associative_lstm.lab.bench.timing import threads
 from associative_lstm.lab.draw.pictures import save_figure, style
 from associative_lstm.lab.draw.tables import save_table
 from associative_lstm.lab.experiments.claim import Claim, judge, write_claims
 from associative_lstm.lab.experiments.experiment import Advance, Measurement, Outcome, Points
 from associative_lstm.lab.experiments.memory.photographs import load_photographs, to_vectors
-from associative_lstm.lab.experiments.memory.threads import one_thread_each
 from associative_lstm.lab.files import write_atomically
 from associative_lstm.lab.palette import BLUE, VERMILION
 from associative_lstm.memory import HolographicMemory, expected_error
@@ -65,7 +65,7 @@ def run(
     out.mkdir(parents=True, exist_ok=True)
     # Draws side by side, one thread each: a memory's blocks are too small to be split well among threads.
     drawn = []
-    with one_thread_each(), ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+    with threads(1), ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         for result in pool.map(lambda k: _measure(x, grid, middle, seed * 1000 + k), range(draws)):
             drawn.append(result)
             advance()

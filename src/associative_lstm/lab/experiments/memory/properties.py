@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from associative_lstm.functional import random_key
+from associative_lstm.lab.bench.timing import threads
 from associative_lstm.lab.draw.pictures import save_figure
 from associative_lstm.lab.draw.tables import save_table
 from associative_lstm.lab.experiments.claim import Claim, judge, write_claims
@@ -16,7 +17,6 @@ from associative_lstm.lab.experiments.memory import properties_drawing as drawin
 from associative_lstm.lab.experiments.memory.bindings import BINDINGS, retrieve
 from associative_lstm.lab.experiments.memory.photographs import load_photographs, to_vectors
 from associative_lstm.lab.experiments.memory.properties_drawing import Measured, Rows
-from associative_lstm.lab.experiments.memory.threads import one_thread_each
 from associative_lstm.memory import HolographicMemory, expected_error
 
 
@@ -32,7 +32,7 @@ class Scale(NamedTuple):
 FULL = Scale()
 
 
-@one_thread_each()
+@threads(1)  # a memory works through blocks that are too small to be split well among threads
 def run(
     out: Path,
     *,
