@@ -4,21 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from associative_lstm.lab.palette import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    INDIGO,
-    OLIVE,
-    ORANGE,
-    PURPLE,
-    ROSE,
-    SKY,
-    TEAL,
-    VERMILION,
-    WINE,
-)
+from associative_lstm.lab import palette
 from associative_lstm.lab.words import counted
 
 Settings = Mapping[str, Any]
@@ -78,7 +64,7 @@ class Entry:
     """Its fused kernel, in ``associative_lstm.kernels``."""
     details: Callable[[Settings], list[str]] = lambda settings: []
     """What its label adds to the size."""
-    look: Callable[[Settings], Look] = lambda settings: (BLACK, "-")
+    look: Callable[[Settings], Look] = lambda settings: (palette.BLACK, "-")
     """How it is drawn, the same in every figure: the kind of network has the colour, its size or start the line."""
     milliseconds: Callable[[Settings], float] = lambda settings: 2 * _units(settings)
     """About how long a minibatch takes, for the estimate of the time left."""
@@ -116,11 +102,11 @@ def _associative_starts() -> Mapping[str, Settings]:
 def _associative_look(settings: Settings) -> Look:
     start = (settings.get("key_init", "glorot"), settings.get("forget_bias", 0.0))
     line = {("glorot", 0.0): "-", ("glorot", 1.0): "--", ("conjugate", 0.0): "-."}.get(start, ":")
-    return {1: SKY, 4: BLUE, 8: GREEN}.get(settings["copies"], PURPLE), line
+    return {1: palette.SKY, 4: palette.BLUE, 8: palette.GREEN}.get(settings["copies"], palette.PURPLE), line
 
 
 def _lstm_look(settings: Settings) -> Look:
-    colour = BLACK if settings.get("hidden_size") == 512 else VERMILION
+    colour = palette.BLACK if settings.get("hidden_size") == 512 else palette.VERMILION
     return colour, "--" if settings.get("forget_bias") else "-"
 
 
@@ -193,17 +179,17 @@ NETWORKS: dict[str, Entry] = {
         hidden_size=256,
         options=_TASKS_CHOICE,
         kernel="permutation.fused",
-        look=lambda settings: (PURPLE, "-"),
+        look=lambda settings: (palette.PURPLE, "-"),
     ),
-    "unitary-rnn": _unitary("UnitaryRNN", "Unitary RNN", ORANGE),
-    "multiplicative-unitary-rnn": _unitary("MultiplicativeUnitaryRNN", "Multiplicative uRNN", PURPLE),
+    "unitary-rnn": _unitary("UnitaryRNN", "Unitary RNN", palette.ORANGE),
+    "multiplicative-unitary-rnn": _unitary("MultiplicativeUnitaryRNN", "Multiplicative uRNN", palette.PURPLE),
     "ntm": Entry(
         "NeuralTuringMachine",
         "NTM",
         hidden_size=384,
         options={"heads": 4} | _TASKS_CHOICE,
         kernel="ntm.fused",
-        look=lambda settings: (ORANGE, "-"),
+        look=lambda settings: (palette.ORANGE, "-"),
         milliseconds=lambda s: 5 * _units(s) ** 2,
     ),
     "open-associative-lstm": Entry(
@@ -222,22 +208,22 @@ NETWORKS: dict[str, Entry] = {
         even=True,
         kernel="associative.fused",
         details=_associative_details,
-        look=lambda settings: (SKY, ":"),
+        look=lambda settings: (palette.SKY, ":"),
         milliseconds=lambda s: 3 * (_units(s) * (s.get("heads") or 1)) ** 2 * s.get("layers", 1),
     ),
     "gru": Entry(
         "GRU",
         "GRU",
         options=_TASKS_CHOICE,
-        look=lambda settings: (GREY, "-"),
+        look=lambda settings: (palette.GREY, "-"),
         milliseconds=lambda s: 3.5 * _units(s) ** 2 * s.get("layers", 1),
     ),
-    "attention": _rival("Attention", "Attention", ROSE, 8, convolution=0, span=1024),
-    "mlstm": _rival("MLSTM", "mLSTM", INDIGO, 8, convolution=4),
-    "mamba2": _rival("Mamba2", "Mamba-2", TEAL, 8, heads=4, convolution=4),
-    "deltanet": _rival("DeltaNet", "DeltaNet", OLIVE, 8, convolution=4, negative_eigenvalues=False),
+    "attention": _rival("Attention", "Attention", palette.ROSE, 8, convolution=0, span=1024),
+    "mlstm": _rival("MLSTM", "mLSTM", palette.INDIGO, 8, convolution=4),
+    "mamba2": _rival("Mamba2", "Mamba-2", palette.TEAL, 8, heads=4, convolution=4),
+    "deltanet": _rival("DeltaNet", "DeltaNet", palette.OLIVE, 8, convolution=4, negative_eigenvalues=False),
     "gated-deltanet": _rival(
-        "GatedDeltaNet", "Gated DeltaNet", WINE, 8, convolution=4, negative_eigenvalues=False
+        "GatedDeltaNet", "Gated DeltaNet", palette.WINE, 8, convolution=4, negative_eigenvalues=False
     ),
 }
 """Every network by name."""
