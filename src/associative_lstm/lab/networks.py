@@ -125,9 +125,22 @@ def _unitary(made_by: str, label: str, colour: str) -> Entry:
     )
 
 
-def _rival(
-    made_by: str, label: str, colour: str, milliseconds: float, heads: int = 2, **options: Any
-) -> Entry:
+def _associative(made_by: str, label: str, look: Callable[[Settings], Look], **options: Any) -> Entry:
+    start: dict[str, Any] = {"key_init": None, "forget_bias": None, "update_init": None, "horizon": 120}
+    return Entry(
+        made_by,
+        label,
+        options={"copies": 1, "heads": 1, "permutation": "random"} | start | options,
+        starts=_associative_starts,
+        even=True,
+        kernel="associative.fused",
+        details=_associative_details,
+        look=look,
+        milliseconds=lambda s: 3 * (_units(s) * (s.get("heads") or 1)) ** 2 * s.get("layers", 1),
+    )
+
+
+def _rival(made_by: str, label: str, colour: str, heads: int = 2, **options: Any) -> Entry:
     """A network of residual blocks, whose state is as large as heads and their size say."""
     return Entry(
         made_by,
@@ -137,33 +150,19 @@ def _rival(
         stacked=True,
         details=lambda s: [f"{counted(s.get('heads') or heads, 'head')} of {s.get('head_size') or 32}"],
         look=lambda settings: (colour, "-"),
-        milliseconds=lambda s: milliseconds * _units(s) * s.get("layers", 1),
+        milliseconds=lambda s: 8 * _units(s) * s.get("layers", 1),
     )
 
 
 NETWORKS: dict[str, Entry] = {
-    "associative-lstm": Entry(
+    "associative-lstm": _associative(
         "AssociativeLSTM",
         "Associative LSTM",
-        options={
-            "copies": 1,
-            "heads": 1,
-            "activation": "bound",
-            "key_init": None,
-            "forget_bias": None,
-            "update_init": None,
-            "horizon": 120,
-            "permutation": "random",
-            "rotation": 0.0,
-            "recurrent_update": None,
-        }
-        | _TASKS_CHOICE,
-        starts=_associative_starts,
-        even=True,
-        kernel="associative.fused",
-        details=_associative_details,
-        look=_associative_look,
-        milliseconds=lambda s: 3 * (_units(s) * (s.get("heads") or 1)) ** 2 * s.get("layers", 1),
+        _associative_look,
+        activation="bound",
+        rotation=0.0,
+        recurrent_update=None,
+        **_TASKS_CHOICE,
     ),
     "lstm": Entry(
         "LSTM",
@@ -192,24 +191,8 @@ NETWORKS: dict[str, Entry] = {
         look=lambda settings: (palette.ORANGE, "-"),
         milliseconds=lambda s: 5 * _units(s) ** 2,
     ),
-    "open-associative-lstm": Entry(
-        "OpenAssociativeLSTM",
-        "Associative LSTM, open loop",
-        options={
-            "copies": 1,
-            "heads": 1,
-            "key_init": None,
-            "forget_bias": None,
-            "update_init": None,
-            "horizon": 120,
-            "permutation": "random",
-        },
-        starts=_associative_starts,
-        even=True,
-        kernel="associative.fused",
-        details=_associative_details,
-        look=lambda settings: (palette.SKY, ":"),
-        milliseconds=lambda s: 3 * (_units(s) * (s.get("heads") or 1)) ** 2 * s.get("layers", 1),
+    "open-associative-lstm": _associative(
+        "OpenAssociativeLSTM", "Associative LSTM, open loop", lambda settings: (palette.SKY, ":")
     ),
     "gru": Entry(
         "GRU",
@@ -218,12 +201,12 @@ NETWORKS: dict[str, Entry] = {
         look=lambda settings: (palette.GREY, "-"),
         milliseconds=lambda s: 3.5 * _units(s) ** 2 * s.get("layers", 1),
     ),
-    "attention": _rival("Attention", "Attention", palette.ROSE, 8, convolution=0, span=1024),
-    "mlstm": _rival("MLSTM", "mLSTM", palette.INDIGO, 8, convolution=4),
-    "mamba2": _rival("Mamba2", "Mamba-2", palette.TEAL, 8, heads=4, convolution=4),
-    "deltanet": _rival("DeltaNet", "DeltaNet", palette.OLIVE, 8, convolution=4, negative_eigenvalues=False),
+    "attention": _rival("Attention", "Attention", palette.ROSE, convolution=0, span=1024),
+    "mlstm": _rival("MLSTM", "mLSTM", palette.INDIGO, convolution=4),
+    "mamba2": _rival("Mamba2", "Mamba-2", palette.TEAL, heads=4, convolution=4),
+    "deltanet": _rival("DeltaNet", "DeltaNet", palette.OLIVE, convolution=4, negative_eigenvalues=False),
     "gated-deltanet": _rival(
-        "GatedDeltaNet", "Gated DeltaNet", palette.WINE, 8, convolution=4, negative_eigenvalues=False
+        "GatedDeltaNet", "Gated DeltaNet", palette.WINE, convolution=4, negative_eigenvalues=False
     ),
 }
 """Every network by name."""
