@@ -32,7 +32,7 @@ from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 from associative_lstm import functional as F
 from associative_lstm.kernels.associative.reference import ACTIVATIONS
 from associative_lstm.nn import AssociativeLSTM
-from associative_lstm.nn.checks import check_input, check_pair, check_state, check_steps, float_precision
+from associative_lstm.nn.checks import check_steps, float_precision
 
 __all__ = ["Attribution", "Inside", "Recall", "Split", "attribute", "look", "recall", "separate"]
 
@@ -241,16 +241,9 @@ class _Fed:
     def __init__(self, layer: AssociativeLSTM, x: Tensor | PackedSequence, state: State | None) -> None:
         if not isinstance(layer, AssociativeLSTM):
             raise TypeError(f"layer: expected an AssociativeLSTM, got {type(layer).__name__}")
-        packed = isinstance(x, PackedSequence)
-        if not packed and not isinstance(x, Tensor):
-            raise TypeError(f"x: expected a tensor or a PackedSequence, got {type(x).__name__}")
-        if isinstance(x, Tensor) and x.dim() not in (2, 3):
-            raise ValueError(
-                f"x: expected 3 dimensions, or 2 for a single sequence, got shape {tuple(x.shape)}"
-            )
-        check_input(x.data, layer.input_size, layer.weight_ih_l0)
+        layer._check_input(x)
         self.layer = layer
-        self._single = not packed and x.data.dim() == 2
+        self._single = isinstance(x, Tensor) and x.dim() == 2
         self._batch_first = layer.batch_first and not self._single
         lengths = None
         if isinstance(x, PackedSequence):
@@ -269,11 +262,7 @@ class _Fed:
         self.state = None if state is None else self._checked(state, batch)
 
     def _checked(self, state: State, batch: int) -> State:
-        check_pair(("h_0", "c_0"), state)
-        layer = self.layer
-        lead = (2 if layer.bidirectional else 1) * layer.num_layers, *(() if self._single else (batch,))
-        check_state("h_0", state[0], (*lead, layer.read_size), layer.weight_ih_l0)
-        check_state("c_0", state[1], (*lead, layer.num_copies, layer.hidden_size), layer.weight_ih_l0)
+        self.layer._check_state(state, () if self._single else (batch,))
         h, c = (part.detach().double() for part in state)
         return (h.unsqueeze(1), c.unsqueeze(1)) if self._single else (h, c)
 
@@ -333,11 +322,8 @@ class _Fed:
         F.check_permutations("permutations", permutations)
         if self.state is not None:
             h, c_0 = self.state[0][index], self.state[1][index]
-        elif layer.learn_initial_state:
-            h, c_0 = own("h_0").expand(batch, -1), own("c_0").expand(batch, layer.num_copies, -1)
         else:
-            h = x.new_zeros(batch, layer.read_size)
-            c_0 = x.new_zeros(batch, layer.num_copies, layer.hidden_size)
+            h, c_0 = (part.detach().double() for part in layer._initial_state(suffix, batch))
         bound = ACTIVATIONS[layer.activation]
 
         def letters(z: Tensor) -> tuple[Tensor, ...]:

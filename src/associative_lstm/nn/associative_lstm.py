@@ -221,15 +221,9 @@ class AssociativeLSTM(AssociativeBase):
     def forward(
         self, x: Tensor | PackedSequence, state: State | None = None, *, return_cells: bool = False
     ) -> tuple:
+        self._check_input(x)
         if isinstance(x, PackedSequence):
             return self._forward_packed(x, state, return_cells)
-        if not isinstance(x, Tensor):
-            raise TypeError(f"x: expected a tensor or a PackedSequence, got {type(x).__name__}")
-        if x.dim() not in (2, 3):
-            raise ValueError(
-                f"x: expected 3 dimensions, or 2 for a single sequence, got shape {tuple(x.shape)}"
-            )
-        check_input(x, self.input_size, self.weight_ih_l0)
         unbatched = x.dim() == 2
         check_steps(x, 1 if self.batch_first and not unbatched else 0)
         if state is not None:
@@ -251,7 +245,6 @@ class AssociativeLSTM(AssociativeBase):
 
     def _forward_packed(self, x: PackedSequence, state: State | None, return_cells: bool) -> tuple:
         # The batch is worked on in the pack's order, longest item first; states and cells keep the caller's.
-        check_input(x.data, self.input_size, self.weight_ih_l0)
         padded, lengths = pad_packed_sequence(PackedSequence(x.data, x.batch_sizes))
         if state is not None:
             self._check_state(state, (padded.shape[1],))
@@ -318,6 +311,15 @@ class AssociativeLSTM(AssociativeBase):
         return weight.new_zeros(batch, self.read_size), weight.new_zeros(
             batch, self.num_copies, self.hidden_size
         )
+
+    def _check_input(self, x: Tensor | PackedSequence) -> None:
+        if not isinstance(x, Tensor | PackedSequence):
+            raise TypeError(f"x: expected a tensor or a PackedSequence, got {type(x).__name__}")
+        if isinstance(x, Tensor) and x.dim() not in (2, 3):
+            raise ValueError(
+                f"x: expected 3 dimensions, or 2 for a single sequence, got shape {tuple(x.shape)}"
+            )
+        check_input(x.data if isinstance(x, PackedSequence) else x, self.input_size, self.weight_ih_l0)
 
     def _check_state(self, state: State, batch: tuple[int, ...]) -> None:
         check_pair(("h_0", "c_0"), state)
