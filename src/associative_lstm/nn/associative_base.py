@@ -1,5 +1,6 @@
 """What the Associative LSTM's cell and layer share: options as attributes, parameters, permutations."""
 
+import inspect
 import math
 from typing import Any
 
@@ -80,27 +81,10 @@ class AssociativeBase(nn.Module):
         start.draw(self.options, weight_ih, weight_hh, bias, first=suffix in ("", "_l0", "_l0_reverse"))
 
     def extra_repr(self) -> str:
-        defaults = {
-            "num_layers": 1,
-            "bias": True,
-            "batch_first": False,
-            "dropout": 0.0,
-            "bidirectional": False,
-            "num_copies": 1,
-            "num_heads": 1,
-            "recurrent_update": True,
-            "activation": "bound",
-            "start": "fast",
-            **self.options.choices(),
-            "horizon": 120,
-            "permutation": "random",
-            "rotation": 0.0,
-            "learn_initial_state": False,
-            "keep_states_every": 1,
-            "backend": "auto",
-        }
         parts = [f"{self.input_size}, {self.hidden_size}"]
-        for name, default in defaults.items():
+        chosen = self.options.choices()
+        for name, parameter in list(inspect.signature(type(self)).parameters.items())[2:]:
+            default = chosen.get(name, parameter.default)
             value = getattr(self.options, name, getattr(self, name, default))
             if value != default:
                 parts.append(f"{name}={value!r}")
