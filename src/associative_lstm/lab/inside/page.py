@@ -13,7 +13,7 @@ import torch
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from torch import Tensor, nn
 
-from associative_lstm.lab.files import Diverged, RunError, write_atomically
+from associative_lstm.lab.files import Diverged, as_run_error, write_atomically
 from associative_lstm.lab.networks import label_of
 from associative_lstm.lab.palette import NAMED
 from associative_lstm.lab.run.evaluation import Trained, load_trained
@@ -108,10 +108,8 @@ def samples(task: Task, seed: int, length: int = 120) -> list[str]:
 def write_page(readers: list[Reader], text: str, examples: list[str], out: Path) -> None:
     """Write the page of one network, or of two beside each other, reading ``text``."""
     content = render(readers, text, examples).encode()
-    try:
+    with as_run_error(f"{out} could not be written"):
         out.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"{out} could not be written: {error.strerror or error}") from error
     write_atomically(out, content)
 
 
@@ -133,22 +131,29 @@ def render(readers: list[Reader], text: str, examples: list[str]) -> str:
     return html_of(task, data)
 
 
-def html_of(task: Task, data: Mapping[str, Any]) -> str:
-    """The HTML text. Whatever comes from outside is escaped, and no script but the page's own may run."""
-    environment = Environment(
-        loader=PackageLoader("associative_lstm.lab", "inside"),
+def environment(folder: str) -> Environment:
+    """Templates in a ``folder`` of the lab that escape every text; their JSON is short, and has numbers only."""
+    made = Environment(
+        loader=PackageLoader("associative_lstm.lab", folder),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    made.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    return made
+
+
+def html_of(task: Task, data: Mapping[str, Any]) -> str:
+    """The HTML text. Whatever comes from outside is escaped, and no script but the page's own may run."""
     here = files("associative_lstm.lab.inside")
     css, *js = ((here / name).read_text(encoding="utf-8") for name in ("inside.css", "network.js", "page.js"))
     colours = "".join(f"--{name}: {value}; " for name, value in NAMED.items())
     style, script = f"\n:root {{ {colours}}}\n{css}", "\n" + "\n".join(js)
-    return environment.get_template("template.html").render(
-        task=task, networks=data["networks"], data=data, style=style, script=script, allowed=_hash
+    return (
+        environment("inside")
+        .get_template("template.html")
+        .render(task=task, networks=data["networks"], data=data, style=style, script=script, allowed=_hash)
     )
 
 

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from associative_lstm.lab.experiments.claim import BEFORE, FAST, Claim, shown
 from associative_lstm.lab.experiments.learning.figure import preparation
 from associative_lstm.lab.experiments.learning.runs import Logs
 from associative_lstm.lab.experiments.registry import EXPERIMENTS
 from associative_lstm.lab.files import as_run_error, write_atomically
+from associative_lstm.lab.inside.page import environment
 from associative_lstm.lab.report.lines import PALETTE, Json
 from associative_lstm.lab.report.runs import Group, Runs, again, last_tenth, seconds_of, state_of_run
 from associative_lstm.lab.report.sections import Section, bench_section, markdown, section_of
@@ -101,16 +100,9 @@ def build(runs: Runs, results: Path, advance: Callable[[], None]) -> Page:
 
 def render(page: Page) -> str:
     """The HTML text."""
-    environment = Environment(
-        loader=PackageLoader("associative_lstm.lab", "report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
-    environment.filters["number"] = shown
-    environment.globals |= {
+    templates = environment("report")
+    templates.filters["number"] = shown
+    templates.globals |= {
         f.__name__: f for f in (again, counts_in_words, last_tenth, seconds_of, state_of_run)
     }
     here = files("associative_lstm.lab.report")
@@ -118,7 +110,7 @@ def render(page: Page) -> str:
         (here / name).read_text(encoding="utf-8")
         for name in ("method.md", "report.css", "points.js", "report.js")
     )
-    return environment.get_template("template.html").render(
+    return templates.get_template("template.html").render(
         page=page,
         method=markdown(method),
         fast=FAST,
