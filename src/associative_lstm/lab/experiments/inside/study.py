@@ -1,6 +1,5 @@
 """The study: what trained networks recall, task by task. Its numbers are kept, and its claims judged from these."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from associative_lstm.lab.draw.tables import markdown_table
+from associative_lstm.lab.draw.tables import Measured, markdown_table, read_rows, save_rows
 from associative_lstm.lab.experiments.claim import Claim, judge, write_claims
 from associative_lstm.lab.experiments.experiment import Advance, Experiment, Outcome
 from associative_lstm.lab.experiments.inside.meant import ALIKE
@@ -27,9 +26,6 @@ ARITHMETIC = "arithmetic", "fast-3-heads-4"
 ONE_HEAD = "arithmetic", "fast-associative-lstm-4"
 LAW = [(task, f"fast-associative-lstm-{n}") for task in ("xml", "assignment") for n in (1, 4, 8)]
 STUDIED = list(dict.fromkeys([COPY, XML, ASSIGNMENT, ARITHMETIC, ONE_HEAD, *LAW]))
-
-Measured = Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
-"""The numbers of every run, by task and network."""
 
 Judged = tuple[bool | None, dict[str, float | str]]
 
@@ -80,9 +76,7 @@ class InsideStudy(Experiment):
 def write(out: Path, rows: Sequence[Mapping[str, Any]], **about: object) -> Outcome:
     """The numbers, the verdicts and the page."""
     out.mkdir(parents=True, exist_ok=True)
-    numbers, page = out / "measured.json", out / "README.md"
-    lines = ",\n".join(json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows)
-    write_atomically(numbers, f"[\n{lines}\n]\n".encode())
+    numbers, page = save_rows(out / "measured.json", rows), out / "README.md"
     measured = read(out)
     claims = judge_all(measured)
     write_atomically(page, page_of(measured, claims).encode())
@@ -91,10 +85,7 @@ def write(out: Path, rows: Sequence[Mapping[str, Any]], **about: object) -> Outc
 
 def read(out: Path) -> Measured:
     """The numbers that were kept in a folder."""
-    measured: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for row in json.loads((out / "measured.json").read_text(encoding="utf-8")):
-        measured.setdefault((row["task"], row["network"]), []).append(row)
-    return measured
+    return read_rows(out / "measured.json", "task", "network")
 
 
 # --- the claims: their criteria were written down before anything was measured

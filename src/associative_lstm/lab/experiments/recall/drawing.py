@@ -1,13 +1,11 @@
 """The picture: accuracy against the size of the state, and against pairs over copies."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from associative_lstm.lab.draw.pictures import style
+from associative_lstm.lab.draw.tables import Measured
 from associative_lstm.lab.experiments.recall.grid import (
     COPIES,
     HEADS,
@@ -21,8 +19,6 @@ from associative_lstm.lab.experiments.recall.grid import (
 from associative_lstm.lab.experiments.recall.published import MQAR
 from associative_lstm.lab.networks import NETWORKS
 from associative_lstm.lab.palette import BLUE, CYCLE, SKY
-
-Measured = Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
 
 _OURS = {OURS: (BLUE, "-", "o"), SHIFT: (BLUE, "--", "s"), HEADS: (BLUE, ":", "D"), OPEN: (SKY, "-", "^")}
 

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from associative_lstm.lab.draw.tables import markdown_table
+from associative_lstm.lab.draw.tables import Measured, markdown_table
 from associative_lstm.lab.experiments.claim import Claim
 from associative_lstm.lab.experiments.recall.grid import COPIES, MAD, PAIRS, SEEDS, SETTINGS, SIZES, TRACKING
 from associative_lstm.lab.experiments.recall.published import MQAR, PARITY
 from associative_lstm.lab.files import write_atomically
 
-Measured = Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
 Costs = Sequence[Mapping[str, Any]]
 
 BEGIN, END = "<!-- recall: made from results/recall -->", "<!-- recall: end -->"

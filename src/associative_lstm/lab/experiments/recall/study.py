@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from associative_lstm.lab.draw.pictures import save_figure
+from associative_lstm.lab.draw.tables import Measured, read_rows, save_rows
 from associative_lstm.lab.experiments.claim import Claim, judge, write_claims
 from associative_lstm.lab.experiments.experiment import Advance, Experiment, Outcome
 from associative_lstm.lab.experiments.learning.curves import Curve
@@ -24,10 +25,6 @@ from associative_lstm.lab.run.folder import read_tests
 Need = tuple[str, str]
 """A setting and a network."""
 
-Rows = Sequence[Mapping[str, Any]]
-"""What the seeds of a network came to."""
-
-Measured = Mapping[Need, Rows]
 Judged = tuple[bool | None, dict[str, float | str]]
 
 
@@ -80,18 +77,19 @@ def measured_rows(logs: Logs) -> list[dict[str, Any]]:
     return rows
 
 
-def write(out: Path, rows: Rows, costs: Sequence[Mapping[str, Any]], **about: object) -> Outcome:
+def write(
+    out: Path, rows: Sequence[Mapping[str, Any]], costs: Sequence[Mapping[str, Any]], **about: object
+) -> Outcome:
     """The numbers, the verdicts, the picture and the page."""
     out.mkdir(parents=True, exist_ok=True)
-    lines = ",\n".join(json.dumps(row, allow_nan=False) for row in rows)
-    write_atomically(out / "measured.json", f"[\n{lines}\n]\n".encode())
+    numbers = save_rows(out / "measured.json", rows)
     write_atomically(out / "cost.json", (json.dumps(list(costs), indent=1) + "\n").encode())
     measured, kept = read(out)
     claims = judge_all(measured)
     write_atomically(out / "README.md", page_of(measured, claims, kept).encode())
     written = [
         save_figure(draw(measured), out / "recall.png"),
-        out / "measured.json",
+        numbers,
         out / "cost.json",
         out / "README.md",
         write_claims(out / "claims.json", claims, **about),
@@ -101,9 +99,7 @@ def write(out: Path, rows: Rows, costs: Sequence[Mapping[str, Any]], **about: ob
 
 def read(out: Path) -> tuple[Measured, list[dict[str, Any]]]:
     """The numbers that were kept in a folder: accuracy by setting and network, and what each network costs."""
-    measured: dict[Need, list[Mapping[str, Any]]] = {}
-    for row in json.loads((out / "measured.json").read_text(encoding="utf-8")):
-        measured.setdefault((row["setting"], row["network"]), []).append(row)
+    measured = read_rows(out / "measured.json", "setting", "network")
     return measured, json.loads((out / "cost.json").read_text(encoding="utf-8"))
 
 
