@@ -57,6 +57,13 @@ class Claim:
         """
         return measured(self.numbers)
 
+    @property
+    def item(self) -> str:
+        """The whole of it, as an item of a list in Markdown."""
+        return (
+            f"- **{self.verdict}**: {self.sentence} Criterion: {self.criterion}. Measured: {self.measured}."
+        )
+
     def read(self, name: str) -> Reading | None:
         """The reading of this name, if there is one."""
         return next((reading for reading in self.readings if reading.name == name), None)

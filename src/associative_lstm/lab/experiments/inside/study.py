@@ -261,12 +261,12 @@ def page_of(measured: Measured, claims: Sequence[Claim]) -> str:
     for title, curves, keys in sections:
         lines += [f"### {title}", ""]
         lines += [_hypothesis(*(by_key[f"11{key}"] for key in keys)), ""] if title == "XML" else []
-        lines += _verdicts(by_key[f"11{key}"] for key in keys)
+        lines += [*(by_key[f"11{key}"].item for key in keys), ""]
         there = {which: measured[which] for which in curves if measured.get(which)}
         lines += [_answers_table(there), ""] if there else []
         for which, runs in there.items():
             lines += _kinds(which, runs)
-    lines += ["### Signal and noise", "", *_verdicts([by_key["11i"]]), *_noise_table(measured)]
+    lines += ["### Signal and noise", "", by_key["11i"].item, "", *_noise_table(measured)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -280,12 +280,6 @@ def _hypothesis(looked_up: Claim, by_place: Claim, per_level: Claim) -> str:
 
 def _so(claim: Claim) -> str:
     return "is undecided" if claim.verdict == "undecided" else claim.verdict
-
-
-def _verdicts(claims: Any) -> Iterator[str]:
-    for claim in claims:
-        yield f"- **{claim.verdict}**: {claim.sentence} Criterion: {claim.criterion}. Measured: {claim.measured}."
-    yield ""
 
 
 def _answers_table(measured: Measured) -> str:

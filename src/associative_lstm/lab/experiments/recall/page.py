@@ -1,7 +1,7 @@
 """The page of the comparison, and its part in the documentation: every number comes from what was measured."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ BEGIN, END = "<!-- recall: made from results/recall -->", "<!-- recall: end -->"
 def page_of(measured: Measured, claims: Sequence[Claim], costs: Costs) -> str:
     """Everything that was measured, as Markdown."""
     lines = ["# Recall: beside what people use today", "", *answer(measured), ""]
-    lines += ["## Claims", "", *_verdicts(claims), ""]
+    lines += ["## Claims", "", *(claim.item for claim in claims), ""]
     for name in ("stacked", "mqar", "stacked-64", "mqar-unaided"):
         lines += [f"## {SETTINGS[name].title}", "", _accuracy_table(measured, name), ""]
     lines += ["## What copies buy", "", _copies_table(measured), ""]
@@ -94,11 +94,6 @@ def _advice(measured: Measured) -> str:
         f"Who wants to recall much with a state of fixed size should take {best[0].split(',')[0]}; an Associative "
         "LSTM is for those who want to read its memory, exactly, or an LSTM that stores more without more weights."
     )
-
-
-def _verdicts(claims: Sequence[Claim]) -> Iterator[str]:
-    for claim in claims:
-        yield f"- **{claim.verdict}**: {claim.sentence} Criterion: {claim.criterion}. Measured: {claim.measured}."
 
 
 def _spread(values: Sequence[float]) -> str:
