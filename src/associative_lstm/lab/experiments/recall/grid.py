@@ -20,7 +20,7 @@ from typing import Any
 
 from associative_lstm.lab.experiments.learning.curves import RATES, Curve, Network
 from associative_lstm.lab.networks import NETWORKS
-from associative_lstm.lab.run.config import complete, task_of
+from associative_lstm.lab.run.config import task_of
 from associative_lstm.lab.run.model import build_model, count_parameters, count_state
 from associative_lstm.lab.words import counted
 
@@ -151,29 +151,18 @@ class Setting:
 
 
 def _copies(pairs: int) -> Setting:
-    points = [_ours("copies", 64, copies) for copies in COPIES]
-    values = {"pairs": pairs}
+    name, title = f"copies-{pairs}", f"Stacked MQAR, {pairs} pairs"
+    points, values = [_ours("copies", 64, copies) for copies in COPIES], {"pairs": pairs}
     # Their rate is the recipe's own: what is compared differs in copies alone.
-    return Setting(
-        f"copies-{pairs}",
-        f"Stacked MQAR, {pairs} pairs",
-        "mqar-stacked",
-        2 * pairs,
-        points,
-        values,
-        rates=(5e-3,),
-    )
+    return Setting(name, title, "mqar-stacked", 2 * pairs, points, values, rates=(5e-3,))
 
 
-def _mad(task: str, title: str, steps: int) -> Setting:
+def _tracking(task: str, title: str, steps: int, **values: Any) -> Setting:
     points = [*_MEDIUM, _rival("large", "attention", 1, 32)]
-    values = {"batch_size": 32, "previous": True}
     return Setting(task, title, task, steps, points, values)
 
 
-def _tracking(task: str, title: str, steps: int) -> Setting:
-    points = [*_MEDIUM, _rival("large", "attention", 1, 32)]
-    return Setting(task, title, task, steps, points)
+_mad = functools.partial(_tracking, batch_size=32, previous=True)
 
 
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
@@ -237,10 +226,3 @@ def needed(only: Sequence[str] = ()) -> dict[str, list[Curve]]:
         raise ValueError(f"only must be one of {', '.join(SETTINGS)}, got {unknown[0]!r}")
     chosen = only or SETTINGS
     return {name: [s.curve(p) for p in s.points] for name, s in SETTINGS.items() if name in chosen}
-
-
-def check() -> None:
-    """That every configuration can be made."""
-    for setting in SETTINGS.values():
-        for point in setting.points:
-            complete(dict(setting.curve(point).network.values) | {"task": setting.task})
