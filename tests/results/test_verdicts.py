@@ -10,7 +10,7 @@ from associative_lstm.lab.experiments.learning.figures import FIGURES
 from associative_lstm.lab.experiments.learning.runs import Logs
 from associative_lstm.lab.experiments.learning.wikipedia import FIG10
 from associative_lstm.lab.report.page import write_report
-from associative_lstm.lab.report.summary import SENTENCES, counts_in_words
+from associative_lstm.lab.report.summary import SENTENCES, counts_in_words, sentences
 from associative_lstm.lab.run.folder import read_config
 from associative_lstm.lab.run.packed import read_bytes, runs_below
 
@@ -45,7 +45,7 @@ def test_verdicts_come_from_the_logs(figure, logs):
 def test_the_page_of_verdicts_and_the_readme_come_from_the_logs(tmp_path):
     page = write_report(RUNS, RESULTS, tmp_path / "README.md")
     assert (RESULTS / "README.md").read_text() == (tmp_path / "README.md").read_text()
-    assert page.sentences == [text for _, text in SENTENCES]
+    assert sentences(page.claims) == [text for _, text in SENTENCES]
     readme = " ".join((ROOT / "README.md").read_text().split())
     assert counts_in_words(page.sections) in readme
 

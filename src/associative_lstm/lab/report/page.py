@@ -16,7 +16,6 @@ from associative_lstm.lab.report.runs import Group, Runs, again, last_tenth, sec
 from associative_lstm.lab.report.sections import Section, bench_section, markdown, section_of
 from associative_lstm.lab.report.summary import (
     CHANGED,
-    Named,
     as_markdown,
     by_the_fast_recipe,
     changed,
@@ -47,21 +46,6 @@ class Page:
     def verdicts(self) -> dict[str, int]:
         """How many claims hold, fail, are undecided."""
         return counts(self.claims.values())
-
-    @property
-    def sentences(self) -> list[str]:
-        """What came out."""
-        return sentences(self.claims)
-
-    @property
-    def second(self) -> list[tuple[str, Named]]:
-        """What the second verdicts change, by the fast recipe."""
-        return by_the_fast_recipe(self.claims)
-
-    @property
-    def changed(self) -> Named:
-        """The claims whose criterion was changed."""
-        return changed(self.claims)
 
 
 def write_report(
@@ -102,9 +86,9 @@ def render(page: Page) -> str:
     """The HTML text."""
     templates = environment("report")
     templates.filters["number"] = shown
-    templates.globals |= {
-        f.__name__: f for f in (again, counts_in_words, last_tenth, seconds_of, state_of_run)
-    }
+    about_claims = counts_in_words, sentences, by_the_fast_recipe, changed
+    about_runs = again, last_tenth, seconds_of, state_of_run
+    templates.globals |= {f.__name__: f for f in (*about_claims, *about_runs)}
     here = files("associative_lstm.lab.report")
     method, css, *js = (
         (here / name).read_text(encoding="utf-8")
