@@ -79,10 +79,6 @@ def command(figure: LearningFigure | InsideStudy) -> Callable[..., None]:
     return reproduce_learning if isinstance(figure, LearningFigure) else reproduce
 
 
-def _needed(figure: LearningFigure | InsideStudy) -> list[Curve]:
-    return figure.needed
-
-
 def _chosen(
     figure: LearningFigure | InsideStudy, *, recipe: str = "paper", networks: Sequence[str] = ()
 ) -> list[Curve]:
@@ -105,12 +101,10 @@ def run_figures(
     smoke: bool,
     cluster: str | None = None,
     address: str | None = None,
-    chosen: Callable[[LearningFigure | InsideStudy], list[Curve]] = _needed,
+    chosen: Callable[[LearningFigure | InsideStudy], list[Curve]] = _chosen,
 ) -> None:
     """Make the runs of the figures in one grid, those that are ``chosen`` of each, then draw and judge."""
-    if smoke:  # never among the results
-        runs, out = (SMOKE / "runs" if runs == RUNS else runs), (SMOKE if out == OUT else out)
-        refuse_results(runs, out)
+    runs, out = _places(runs, out, smoke)
     logs = Logs(runs, preparation(seed=seed, quick=smoke))
     folders = {figure.name: out / figure.name for figure in figures}
     about = {"first_seed": seed, "smoke": smoke}
@@ -124,7 +118,7 @@ def _make_and_draw(
     folders: Mapping[str, Path],
     execute: Execute,
     about: Mapping[str, object],
-    chosen: Callable[[LearningFigure | InsideStudy], list[Curve]] = _needed,
+    chosen: Callable[[LearningFigure | InsideStudy], list[Curve]] = _chosen,
 ) -> None:
     wanted = [c for figure in figures for c in chosen(figure)]
     with live_line(figures[0].short.lower() if len(figures) == 1 else "all figures", 30.0) as line:
@@ -184,9 +178,7 @@ def recall_command(study: RecallStudy) -> Callable[..., None]:
         if plan:
             _print_plan(settings, jobs)
             return
-        if smoke:
-            runs, out = (SMOKE / "runs" if runs == RUNS else runs), (SMOKE if out == OUT else out)
-            refuse_results(runs, out)
+        runs, out = _places(runs, out, smoke)
         prepare = preparation(seed=seed, quick=smoke)
         failed: list[str] = []
         with executing(jobs, cluster, address) as execute:
@@ -230,9 +222,7 @@ def wikipedia_command(figure: WikipediaFigure) -> Callable[..., None]:
         steps: Annotated[
             int | None, typer.Option(help="Minibatches of a run (default: one pass, 96000).", min=1)
         ] = None,
-        network: Annotated[
-            list[str] | None, typer.Option(help="Make the runs of this network only; may be repeated.")
-        ] = None,
+        network: Network = None,
         jobs: Jobs = 1,
         runs: Annotated[
             Path | None,
@@ -267,6 +257,14 @@ def wikipedia_command(figure: WikipediaFigure) -> Callable[..., None]:
             errors.print("tiny networks on a tiny text: the verdicts mean nothing")
 
     return reproduce
+
+
+def _places(runs: Path, out: Path, smoke: bool) -> tuple[Path, Path]:
+    """The folders of runs and results: what --smoke makes is never among the results."""
+    if smoke:
+        runs, out = (SMOKE / "runs" if runs == RUNS else runs), (SMOKE if out == OUT else out)
+        refuse_results(runs, out)
+    return runs, out
 
 
 def refuse_results(*folders: Path) -> None:
