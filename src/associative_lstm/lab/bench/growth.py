@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
 from associative_lstm.lab.bench import networks as net
@@ -25,10 +26,7 @@ def exponent(values: list[int], times: list[float]) -> float:
     >>> round(exponent([1, 2, 4, 8], [3.0, 6.0, 12.0, 24.0]), 6)
     1.0
     """
-    x, y = [math.log(v) for v in values], [math.log(t) for t in times]
-    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
-    covariance = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True))
-    return covariance / sum((a - mean_x) ** 2 for a in x)
+    return float(np.polyfit(np.log(values), np.log(times), 1)[0])
 
 
 def growth(quantity: str, count: int, seconds: float, inputs: int = 10) -> dict[str, Any]:
