@@ -91,10 +91,14 @@ class RecurrentNetwork(torch.nn.Module):
         parts = list(state) if isinstance(state, tuple | list) else [state]
         if len(parts) != len(shapes):
             raise ValueError(f"state: expected the parts {', '.join(shapes)}, got {len(parts)} parts")
-        for part, (name, shape) in zip(parts, shapes.items(), strict=True):
+        for part, (name, shape) in zip(parts, self._fitted(shapes, parts).items(), strict=True):
             whole = (*shape[: self.batch_dim], batch_size, *shape[self.batch_dim :])
             check_state(name, part, whole, next(self.parameters()))
         return parts
+
+    def _fitted(self, shapes: dict[str, tuple[int, ...]], parts: list[Any]) -> dict[str, tuple[int, ...]]:
+        """The shapes that the parts of a given state must have: those of any, unless a state can grow."""
+        return shapes
 
     def extra_repr(self) -> str:
         options = "".join(

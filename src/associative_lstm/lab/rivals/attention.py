@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from associative_lstm.lab.rivals.stack import Mixer, ShortConvolution, Stack, join_heads, linear, split_heads
-from associative_lstm.nn.checks import check_positive_int, check_state
+from associative_lstm.nn.checks import check_positive_int
 
 _BASE = 10_000.0
 
@@ -98,16 +98,11 @@ class Attention(Stack):
 
     mixer = SoftmaxAttention
 
-    def _check_state(self, state: Any, batch_size: int) -> list[Tensor]:
-        """As of any network, but that keys and values may be of any number of steps."""
-        shapes = self._state_shapes()
-        parts = list(state) if isinstance(state, tuple | list) else [state]
-        if len(parts) != len(shapes):
-            raise ValueError(f"state: expected the parts {', '.join(shapes)}, got {len(parts)} parts")
+    def _fitted(self, shapes: dict[str, tuple[int, ...]], parts: list[Any]) -> dict[str, tuple[int, ...]]:
+        """Keys and values may be of any number of steps, but all of as many."""
         steps = {p.shape[2] for p, name in zip(parts, shapes, strict=True) if _grows(name) and p.dim() == 4}
         if len(steps) != 1:
             raise ValueError("state: expected keys and values of as many steps in every block")
-        for part, (name, shape) in zip(parts, shapes.items(), strict=True):
-            whole = (shape[0], *steps, shape[2]) if _grows(name) else shape
-            check_state(name, part, (batch_size, *whole), next(self.parameters()))
-        return parts
+        return {
+            name: (shape[0], *steps, shape[2]) if _grows(name) else shape for name, shape in shapes.items()
+        }
