@@ -1,7 +1,7 @@
 """`alstm eval` and `alstm compare`: what has become of runs."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -37,7 +37,7 @@ def evaluate(
     trained = load_trained(run, progress=errors.print, device=device)
     task = trained.task
     whole = task.read_test(lanes=lanes) if batches is None else None
-    stream: Iterator[Batch] = task.stream(lanes, seed, split="test") if whole is None else whole
+    stream: Iterable[Batch] = task.stream(lanes, seed, split="test") if whole is None else whole
     batches = len(whole) if whole is not None else batches or 20
     with progress_bar("evaluating", batches) as advance:
         result = measure(trained.model, task, stream, batches, advance)

@@ -117,7 +117,7 @@ def read(
 def evaluate(
     model: SequenceModel,
     task: Task,
-    stream: Iterator[Batch],
+    stream: Iterable[Batch],
     batches: int,
     advance: Callable[[], None] = lambda: None,
 ) -> Evaluation:

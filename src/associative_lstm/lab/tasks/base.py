@@ -50,14 +50,25 @@ class Stream(ABC):
     def load_state(self, state: dict[str, Any]) -> None: ...
 
 
+class CountingStream(Stream):
+    """A stream whose position is one number: of what its subclass names, so many are behind it."""
+
+    counted: ClassVar[str] = "drawn"
+    _behind = 0
+
+    def state(self) -> dict[str, Any]:
+        return {self.counted: [self._behind]}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        [self._behind] = checked_positions(state, self.counted, 1)
+
+
 class Reading(Protocol):
     """Once through something: so many batches."""
 
     def __len__(self) -> int: ...
 
     def __iter__(self) -> Iterator[Batch]: ...
-
-    def __next__(self) -> Batch: ...
 
 
 class Task(ABC):

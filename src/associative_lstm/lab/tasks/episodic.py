@@ -2,11 +2,10 @@
 
 import hashlib
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
 
-from associative_lstm.lab.tasks.base import Batch, Stream, Task, checked_positions, lanes_of
+from associative_lstm.lab.tasks.base import Batch, CountingStream, Task, lanes_of
 
 _CHUNK = 128  # sequences of a lane drawn at a time
 
@@ -31,30 +30,23 @@ class EpisodicTask(Task):
         return EpisodicStream(self, lanes_of(batch_size, rank, world_size), f"{self.name}/{split}/{seed}")
 
 
-class EpisodicStream(Stream):
+class EpisodicStream(CountingStream):
     """Chunk n of a lane depends on the key, the lane and n alone, so the position is one integer."""
 
     def __init__(self, task: EpisodicTask, lanes: range, key: str) -> None:
         self._task, self._lanes, self._key = task, lanes, key
-        self._drawn = 0
         self._chunks: list[list[np.ndarray]] = []
         self._chunk = -1
 
     def __next__(self) -> Batch:
-        chunk, row = divmod(self._drawn, _CHUNK)
+        chunk, row = divmod(self._behind, _CHUNK)
         if chunk != self._chunk:
             self._chunks = [
                 self._task.draw(generator(f"{self._key}/{lane}/{chunk}"), _CHUNK) for lane in self._lanes
             ]
             self._chunk = chunk
-        self._drawn += 1
+        self._behind += 1
         return self._task.lay_out([contents[row] for contents in self._chunks])
-
-    def state(self) -> dict[str, Any]:
-        return {"drawn": [self._drawn]}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        [self._drawn] = checked_positions(state, "drawn", 1)
 
 
 def generator(key: str) -> np.random.Generator:

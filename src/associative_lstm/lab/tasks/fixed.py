@@ -2,12 +2,12 @@
 
 import unicodedata
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from associative_lstm.lab.tasks.base import Batch, Stream, Task, checked_positions, lanes_of, to_batch
+from associative_lstm.lab.tasks.base import Batch, CountingStream, Task, lanes_of, to_batch
 from associative_lstm.lab.tasks.episodic import generator
 
 _CHUNK = 500  # sequences drawn at a time
@@ -101,30 +101,23 @@ class _Set:
         self._known[chunk] = True
 
 
-class FixedStream(Stream):
+class FixedStream(CountingStream):
     """Round and round through a set, in an order of its own each time; the position is the minibatches drawn."""
 
     def __init__(self, source: _Set, lanes: range, batch_size: int) -> None:
         self._set, self._lanes, self._batch_size = source, lanes, batch_size
-        self._drawn = 0
         self._orders: dict[int, np.ndarray] = {}
 
     def __next__(self) -> Batch:
-        places = [divmod(self._drawn * self._batch_size + lane, self._set.count) for lane in self._lanes]
+        places = [divmod(self._behind * self._batch_size + lane, self._set.count) for lane in self._lanes]
         rounds = {number for number, _ in places}
         known = {number: order for number, order in self._orders.items() if number in rounds}
         self._orders = known | {number: self._order(number) for number in rounds - known.keys()}
-        self._drawn += 1
+        self._behind += 1
         return self._set.take(np.array([self._orders[number][place] for number, place in places]))
 
     def _order(self, number: int) -> np.ndarray:
         return generator(f"{self._set.key}/order/{number}").permutation(self._set.count)
-
-    def state(self) -> dict[str, Any]:
-        return {"drawn": [self._drawn]}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        [self._drawn] = checked_positions(state, "drawn", 1)
 
 
 class FixedReading:
@@ -136,20 +129,15 @@ class FixedReading:
     def __init__(self, source: _Set, lanes: int, rank: int = 0, world_size: int = 1) -> None:
         share = -(-min(lanes, source.count) // world_size)
         self._set, self._share, self._step = source, share, share * world_size
-        self._at, self._offset = 0, rank * share
+        self._offset = rank * share
 
     def __len__(self) -> int:
         return -(-self._set.count // self._step)
 
-    def __iter__(self) -> "FixedReading":
-        return self
-
-    def __next__(self) -> Batch:
-        if self._at >= self._set.count:
-            raise StopIteration
-        rows = self._at + self._offset + np.arange(self._share)
-        self._at += self._step
-        return self._set.take(np.minimum(rows, self._set.count - 1), rows < self._set.count)
+    def __iter__(self) -> Iterator[Batch]:
+        for start in range(self._offset, self._offset + self._set.count, self._step):
+            rows = start + np.arange(self._share)
+            yield self._set.take(np.minimum(rows, self._set.count - 1), rows < self._set.count)
 
 
 def without_replacement(

@@ -1,12 +1,12 @@
 """Wikipedia: predict the next byte of the English Wikipedia (enwik8), or of any other file."""
 
 import os
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 from torch import Tensor
 
-from associative_lstm.lab.tasks.base import Batch, Stream, Task, checked_positions, lanes_of, to_batch
+from associative_lstm.lab.tasks.base import Batch, CountingStream, Task, lanes_of, to_batch
 from associative_lstm.lab.tasks.corpus import Progress, find_corpus
 
 
@@ -93,30 +93,26 @@ class Wikipedia(Task):
         return bytes(symbols.tolist()).decode("utf-8", "replace")
 
 
-class ByteStream(Stream):
+class ByteStream(CountingStream):
     """Windows of mapped bytes, one column per lane; the position is the number of symbols read."""
 
+    counted = "read"
+
     def __init__(self, source: np.ndarray, lanes: range, total: int, window: int) -> None:
-        self._bytes, self._window, self._read = source, window, 0
+        self._bytes, self._window = source, window
         self._starts = np.array([len(source) * lane // total for lane in lanes])
         self._mask = np.ones((window, len(lanes)), dtype=np.bool_)
 
     def __next__(self) -> Batch:
         T, n = self._window, len(self._bytes)
         symbols = np.empty((T + 1, len(self._starts)), dtype=np.int64)
-        for b, start in enumerate(((self._starts + self._read) % n).tolist()):
+        for b, start in enumerate(((self._starts + self._behind) % n).tolist()):
             if start + T + 1 <= n:
                 symbols[:, b] = self._bytes[start : start + T + 1]
             else:
                 symbols[:, b] = self._bytes[np.arange(start, start + T + 1) % n]
-        self._read += T
+        self._behind += T
         return to_batch(symbols[:-1], symbols[1:], self._mask)
-
-    def state(self) -> dict[str, Any]:
-        return {"read": [self._read]}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        [self._read] = checked_positions(state, "read", 1)
 
 
 class ReadThrough:
@@ -155,7 +151,7 @@ class ReadThrough:
         lanes = max(min(lanes, n), world_size)
         mine = range(rank * lanes // world_size, (rank + 1) * lanes // world_size)
         warm_up = min(warm_up, border - 1)
-        self._bytes, self._window, self._at = source, window, 0
+        self._bytes, self._window = source, window
         self._first = np.array([border + k * n // lanes for k in mine])
         self._end = np.array([border + (k + 1) * n // lanes for k in mine])
         self._start = self._first - warm_up  # of the targets; the input is the byte before
@@ -165,16 +161,11 @@ class ReadThrough:
         """How many batches the whole pass has, the same in every process."""
         return -(-self._length // self._window)
 
-    def __iter__(self) -> "ReadThrough":
-        return self
-
-    def __next__(self) -> Batch:
-        T = min(self._window, self._length - self._at)
-        if T <= 0:
-            raise StopIteration
-        places = self._start + self._at + np.arange(T)[:, None]  # (T, B)
-        self._at += T
-        scored = (self._first <= places) & (places < self._end)
-        places = np.minimum(places, len(self._bytes) - 1)  # lanes may differ by one byte
-        inputs, targets = (self._bytes[p].astype(np.int64) for p in (places - 1, places))
-        return to_batch(inputs, targets, scored)
+    def __iter__(self) -> Iterator[Batch]:
+        for at in range(0, self._length, self._window):
+            T = min(self._window, self._length - at)
+            places = self._start + at + np.arange(T)[:, None]  # (T, B)
+            scored = (self._first <= places) & (places < self._end)
+            places = np.minimum(places, len(self._bytes) - 1)  # lanes may differ by one byte
+            inputs, targets = (self._bytes[p].astype(np.int64) for p in (places - 1, places))
+            yield to_batch(inputs, targets, scored)
