@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from associative_lstm import AssociativeLSTM, inside
-from associative_lstm.lab.inside.page import LONGEST, data_of, encode, html_of, write_page
+from associative_lstm.lab.inside.page import LONGEST, data_of, html_of, write_page
 from associative_lstm.lab.run.model import SequenceModel
 from associative_lstm.lab.tasks import make_task
 from made_networks import lstm, reader
@@ -78,7 +78,7 @@ def near(ours, theirs):
 def agrees(tab, k, trained, text):
     """Logits, parts and shares of the page's network k are Python's."""
     said = tab.evaluate(READ, [k, text])
-    assert said["symbols"] == encode(trained.task, text)
+    assert said["symbols"] == trained.task.encode(text).tolist()
     model = in_double(trained)
     logits = run(model, said["symbols"])
     near(said["logits"], logits)
@@ -232,7 +232,7 @@ def lit(tab, k=0):
 def expected_parts(trained, text, place):
     """The parts of what is expected at a place of the text, as Python has them."""
     model = in_double(trained)
-    x = torch.tensor(encode(trained.task, text))
+    x = torch.tensor(trained.task.encode(text).tolist())
     t = place - 1
     said = run(model, x.tolist())[t].argmax().item()
     return inside.attribute(model, x, said, reads=[t], against="mean").writes[0].sum((0, 2))[: t + 1]
@@ -305,7 +305,7 @@ def test_what_is_typed_is_read(load, page):
     tab.fill("#text", "s(u,v),q(u)")
     shows(tab, network.trained, "s(u,v),q(u)", 11)
     task = network.trained.task
-    said = task.decode(run(in_double(network.trained), encode(task, "s(u,v),q(u)"))[-1:].argmax(-1))
+    said = task.decode(run(in_double(network.trained), task.encode("s(u,v),q(u)").tolist())[-1:].argmax(-1))
     tab.click("text=Write on")
     assert tab.input_value("#text") == "s(u,v),q(u)" + said
     tab.click("text=Another text")
@@ -318,10 +318,10 @@ def test_the_parts_of_an_alternative(load, page):
     tab = load(page(network, text=text))
     tab.click("#cell-0-21")
     second = tab.locator(".choices button").nth(1)
-    symbol = encode(network.trained.task, second.locator("b").text_content())[0]
+    symbol = int(network.trained.task.encode(second.locator("b").text_content())[0])
     second.click()
     assert tab.locator(".choices button").nth(1).get_attribute("aria-pressed") == "true"
-    x = torch.tensor(encode(network.trained.task, text))
+    x = torch.tensor(network.trained.task.encode(text).tolist())
     parts = inside.attribute(in_double(network.trained), x, symbol, reads=[20], against="mean")
     assert f"{abs(parts.total.item()):.1f} bits" in tab.text_content(".total")
 
@@ -331,7 +331,7 @@ def test_every_map_and_head(load, page):
     tab = load(page(network))
     tab.wait_for_selector(WHOLE)
     model, text = in_double(network.trained), "s(ml,a),s(qc,n),q(ml)a."
-    x = torch.tensor(encode(network.trained.task, text))
+    x = torch.tensor(network.trained.task.encode(text).tolist())
     said = run(model, x.tolist()).argmax(-1)
     bits = inside.attribute(model, x, said, against="mean").writes.sum(-1)
     h = torch.eye(80, dtype=torch.float64)[x]
@@ -410,7 +410,7 @@ def test_answers_stand_beside_what_is_asked_of_an_episodic_task(load, page):
     tab = load(page(network, text="abc___:___"))
     assert tab.locator("#text-0 .cell").count() == 10
     task = network.trained.task
-    said = task.decode(run(in_double(network.trained), encode(task, "abc___:___")).argmax(-1))
+    said = task.decode(run(in_double(network.trained), task.encode("abc___:___").tolist()).argmax(-1))
     assert "".join(tab.locator("#text-0 .cell i").all_text_contents()) == said
     assert tab.locator("text=Write on").count() == 0
     assert "the initial state" in tab.text_content(".parts")

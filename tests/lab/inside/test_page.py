@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from associative_lstm.lab import cli
-from associative_lstm.lab.inside.page import LONGEST, data_of, encode, fitting, load, render, samples
+from associative_lstm.lab.inside.page import LONGEST, data_of, fitting, load, render, samples
 from associative_lstm.lab.run.config import complete
 from associative_lstm.lab.run.loop import train
 from associative_lstm.lab.tasks import make_task
@@ -88,7 +88,7 @@ def test_of_a_long_text_the_part_that_fits(alstm, runs, tmp_path):
     wikipedia = make_task("wikipedia", symbols_only=True)
     text = fitting(wikipedia, "€" * LONGEST)
     assert text == "€" * (LONGEST // 3)
-    assert len(encode(wikipedia, text)) <= LONGEST
+    assert len(wikipedia.encode(text)) <= LONGEST
 
 
 @pytest.mark.parametrize(

@@ -70,24 +70,13 @@ def check(readers: list[Reader]) -> None:
         )
 
 
-def encode(task: Task, text: str) -> list[int]:
-    """The symbols of a text; a character that the task does not have is an error that names it."""
-    if isinstance(task, Wikipedia):
-        return task.encode(text).tolist()
-    assert task.vocabulary is not None
-    codes = {character: k for k, character in enumerate(task.vocabulary)}
-    if unknown := [character for character in text if character not in codes]:
-        raise ValueError(f"task {task.name!r}: character {unknown[0]!r} is not in its vocabulary")
-    return [codes[character] for character in text]
-
-
 def fitting(task: Task, text: str) -> str:
     """As much of a text as the page reads; what it has not in its alphabet is an error."""
     if not text:
         raise ValueError("the text is empty: there is nothing to read")
     if isinstance(task, Wikipedia):
         return text.encode()[:LONGEST].decode("utf-8", "ignore")
-    encode(task, text)
+    task.encode(text)
     return text[:LONGEST]
 
 

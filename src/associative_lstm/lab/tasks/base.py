@@ -140,8 +140,11 @@ class Task(ABC):
         return None
 
     def encode(self, text: str) -> np.ndarray:
-        """The symbols of ``text``."""
-        raise ValueError(f"task {self.name!r} is no text that could be continued")
+        """The symbols of ``text``; a character outside the vocabulary is an error that names it."""
+        codes = {character: k for k, character in enumerate(self.vocabulary or "")}
+        if unknown := [character for character in text if character not in codes]:
+            raise ValueError(f"task {self.name!r}: character {unknown[0]!r} is not in its vocabulary")
+        return np.array([codes[character] for character in text])
 
     def decode(self, symbols: Tensor) -> str:
         """The text of a one-dimensional tensor of symbols."""

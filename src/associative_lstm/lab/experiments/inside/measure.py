@@ -69,7 +69,7 @@ def look_at(trained: Trained, answers: int, seed: int) -> Iterator[Found]:
         if not asked:
             continue
         left -= len(asked)
-        x = torch.tensor([(task.vocabulary or "").index(c) for c in text])
+        x = torch.tensor(task.encode(text).tolist())
         reads = [answer.place - ahead for answer in asked]
         below = _below(model, x)
         seen = inside.look(layer, below)[-1]
