@@ -11,20 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from associative_lstm.lab import palette
 from associative_lstm.lab.experiments.experiment import Points
 from associative_lstm.lab.experiments.learning.measures import WINDOW
 from associative_lstm.lab.experiments.learning.runs import Run, means
-from associative_lstm.lab.palette import BLUE, VERMILION
+from associative_lstm.lab.palette import BLUE, NAMED, VERMILION
 from associative_lstm.lab.tasks import TASKS
 
 POINTS = 200
 """Points of a line at most; a longer log is averaged over as many lines as it takes."""
 
-PALETTE: Mapping[str, str] = palette.NAMED
-"""The colours by name: the page's style may show black as white."""
-
-_NAMES = {value: name for name, value in PALETTE.items()}
+_NAMES = {value: name for name, value in NAMED.items()}  # the page's style may show black as white
 _DASHES = {"-": "", "--": "7 4", "-.": "9 3 2 3", ":": "2 3"}
 
 Json = dict[str, Any]

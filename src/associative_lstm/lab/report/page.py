@@ -11,7 +11,8 @@ from associative_lstm.lab.experiments.learning.runs import Logs
 from associative_lstm.lab.experiments.registry import EXPERIMENTS
 from associative_lstm.lab.files import as_run_error, write_atomically
 from associative_lstm.lab.inside.page import environment
-from associative_lstm.lab.report.lines import PALETTE, Json
+from associative_lstm.lab.palette import NAMED
+from associative_lstm.lab.report.lines import Json
 from associative_lstm.lab.report.runs import Group, Runs, again, last_tenth, seconds_of, state_of_run
 from associative_lstm.lab.report.sections import Section, bench_section, markdown, section_of
 from associative_lstm.lab.report.summary import (
@@ -100,7 +101,7 @@ def render(page: Page) -> str:
         fast=FAST,
         before=BEFORE,
         about_changes=CHANGED,
-        palette=PALETTE,
+        palette=NAMED,
         css=css,
         js="\n".join(js),
     )
