@@ -46,7 +46,7 @@ class Page:
     @property
     def verdicts(self) -> dict[str, int]:
         """How many claims hold, fail, are undecided."""
-        return counts(self.claims.values())
+        return counts(claim.verdict for claim in self.claims.values())
 
 
 def write_report(

@@ -42,18 +42,14 @@ def sentences(claims: Mapping[str, Claim]) -> list[str]:
     return [text for rests_on, text in SENTENCES if rests_on.items() <= verdicts.items()]
 
 
-def counts(claims: Iterable[Claim]) -> dict[str, int]:
-    """How many claims hold, fail, are undecided."""
-    return _counts(claim.verdict for claim in claims)
-
-
-def _counts(verdicts: Iterable[Verdict]) -> dict[str, int]:
+def counts(verdicts: Iterable[Verdict]) -> dict[str, int]:
+    """How many of the verdicts are that it holds, fails, is undecided."""
     found = list(verdicts)
     return {verdict: found.count(verdict) for verdict in ("holds", "fails", "undecided")}
 
 
 def _in_words(verdicts: Iterable[Verdict]) -> str:
-    numbers = _counts(verdicts)
+    numbers = counts(verdicts)
     return f"{numbers['holds']} hold, {numbers['fails']} fail and {numbers['undecided']} are undecided"
 
 
