@@ -30,8 +30,6 @@ CLOSE = 1.5
 SEEDS = (0, 1, 2)
 """The seeds of a network with at most 200,000 parameters; a larger one has the first two, and is judged by one."""
 
-LARGE = 200_000
-
 
 @dataclass(frozen=True)
 class Network:
