@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
 from associative_lstm import functional as F
-from associative_lstm.kernels.associative.reference import ACTIVATIONS
+from associative_lstm.kernels.associative import Inputs, reference
 from associative_lstm.nn import AssociativeLSTM
 from associative_lstm.nn.checks import check_steps, float_precision
 
@@ -181,7 +181,7 @@ def attribute(
     for p, w in zip(passes, weight.chunk(len(passes), -1), strict=True):
         q, g_o = (fed.turn(tensor, p.reverse)[steps] for tensor in (p.inside.q, p.inside.g_o))
         m = F.modulus(q)
-        scale = torch.where(m == 0, 1, F.modulus(ACTIVATIONS[layer.activation](q)) / m)
+        scale = torch.where(m == 0, 1, F.modulus(reference.ACTIVATIONS[layer.activation](q)) / m)
         d = g_o * scale * _complex(w.unflatten(-1, (layer.num_heads, -1)))
         parts.append(fed.project(p, steps, d))
     writes, initial = (torch.cat(both, 2) for both in zip(*parts, strict=True))
@@ -310,7 +310,7 @@ class _Fed:
             x = torch.cat(outputs, -1)
 
     def _follow(self, x: Tensor, suffix: str, index: int, reverse: bool) -> _Pass:
-        """The recurrence: the layer's equations, with everything kept."""
+        """The layer's recurrence, and from the outputs before each step everything that was in it."""
         layer, batch = self.layer, x.shape[1]
 
         def own(name: str) -> Any:
@@ -324,43 +324,19 @@ class _Fed:
             h, c_0 = self.state[0][index], self.state[1][index]
         else:
             h, c_0 = (part.detach().double() for part in layer._initial_state(suffix, batch))
-        bound = ACTIVATIONS[layer.activation]
-
-        def letters(z: Tensor) -> tuple[Tensor, ...]:
-            rows = layer.rows
-            g_f = torch.sigmoid(z[..., rows.forget])
-            g_i, g_o, *pairs = (
-                z[..., block].unflatten(-1, (layer.num_heads, -1))
-                for block in (rows.input, rows.output, rows.input_key, rows.output_key, rows.update)
-            )
-            return g_f, torch.sigmoid(g_i), torch.sigmoid(g_o), *map(bound, pairs)
-
-        def read(r_o: Tensor, c: Tensor) -> Tensor:
-            return F.bind(F.permute(r_o, permutations), c.unsqueeze(-3)).mean(-2)
-
+        x, rows, heads = self.turn(x, reverse), layer.rows, layer.num_heads
+        turns = reference.turns_of(angles, permutations)
         with float_precision(x):
-            z_x = nn.functional.linear(self.turn(x, reverse), weight_ih, bias)
-            c, zs, cs, hs = c_0, [], [], []
-            for t in range(self.steps):
-                recurrent = h @ weight_hh.T
-                z = z_x[t] + nn.functional.pad(recurrent, (0, z_x.shape[-1] - recurrent.shape[-1]))
-                g_f, g_i, g_o, r_i, r_o, u = letters(z)
-                if angles is not None:  # units that turn: c <- e^{i angle} c, each copy's in its own order
-                    c = F.bind(F.permute(torch.cat([angles.cos(), angles.sin()], -1), permutations), c)
-                written = F.bind(F.permute(r_i, permutations), (_twice(g_i) * u).unsqueeze(-2)).sum(1)
-                c = _twice(g_f).unsqueeze(-2) * c + written
-                h = (_twice(g_o) * bound(read(r_o, c))).flatten(1)
-                zs.append(z)
-                cs.append(c)
-                hs.append(h)
-            all_z, all_c, all_h = torch.stack(zs), torch.stack(cs), torch.stack(hs)
-            everything = letters(all_z)
-            kept = (
-                *everything,
-                all_c,
-                read(everything[4], all_c),
-                all_h.unflatten(-1, (layer.num_heads, -1)),
-            )
+            inputs = Inputs(x, h, c_0, weight_ih, weight_hh, bias, permutations, None, turns)
+            all_h, _, _, c = reference.sequence(inputs, heads, layer.activation, reverse=False)
+            before = torch.cat([h.unsqueeze(0), all_h[:-1]])
+            z = nn.functional.linear(x, weight_ih, bias) + reference.recurrent(before, weight_hh, rows.total)
+            blocks = (rows.input, rows.output, rows.input_key, rows.output_key, rows.update)
+            g_i, g_o, *pairs = (z[..., block].unflatten(-1, (heads, -1)) for block in blocks)
+            r_i, r_o, u = map(reference.ACTIVATIONS[layer.activation], pairs)
+            q = F.bind(F.permute(r_o, permutations), c.unsqueeze(-3)).mean(-2)
+            gates = map(torch.sigmoid, (z[..., rows.forget], g_i, g_o))
+            kept = (*gates, r_i, r_o, u, c, q, all_h.unflatten(-1, (heads, -1)))
         beyond = ~self._read
         inside = Inside(*(tensor.masked_fill(_like(beyond, tensor), 0) for tensor in kept))
         return _Pass(inside, c_0, permutations, angles, reverse)
@@ -479,11 +455,6 @@ def _complex(pair: Tensor) -> Tensor:
 
 def _pair(z: Tensor) -> Tensor:
     return torch.cat([z.real, z.imag], -1)
-
-
-def _twice(gate: Tensor) -> Tensor:
-    """One gate for the real and the imaginary half."""
-    return torch.cat([gate, gate], -1)
 
 
 def _like(mask: Tensor, tensor: Tensor) -> Tensor:
