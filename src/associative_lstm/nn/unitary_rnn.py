@@ -148,19 +148,7 @@ class MultiplicativeUnitaryRNN(_UnitaryBase):
         h_t &= f(D_3 R_2 F^{-1} D_2 P R_1 F D_1 h_{t-1} + V x_t + b)
 
     All else is as in :class:`UnitaryRNN`, which this is if :math:`W_{xr} = 0`. W_xr is Glorot-uniform and b_r uniform
-    on the circle at the start.
-
-    Args:
-        input_size: the number n of features of ``x``.
-        hidden_size: N_h, the real numbers of the state; even.
-        batch_first: ``x`` and ``output`` are ``(B, T, ...)``.
-        learn_initial_state: h_0 is a parameter, instead of zero.
-        backend: ``"fused"`` (compiled, CPU), ``"reference"`` (a loop), or ``"auto"``. The numbers are the same.
-
-    Inputs: ``x`` of shape ``(T, B, input_size)``, and optionally the state ``h``, ``(B, hidden_size)``.
-
-    Outputs: ``output`` of shape ``(T, B, hidden_size)``, ``[real half, imaginary half]``, and the state ``h``,
-    which is the last output.
+    on the circle at the start. Arguments, inputs and outputs are the same.
 
     Example:
         >>> net = MultiplicativeUnitaryRNN(10, 256)
