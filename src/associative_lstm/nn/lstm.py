@@ -9,6 +9,8 @@ from associative_lstm.nn.baseline import RecurrentNetwork
 from associative_lstm.nn.checks import check_number_or, check_positive_int
 from associative_lstm.nn.start import draw_log_times
 
+_KINDS = ("weight_ih", "weight_hh", "bias")
+
 
 class LSTM(RecurrentNetwork):
     r"""Apply an LSTM with forget gates, without peepholes and with one bias per gate.
@@ -74,13 +76,8 @@ class LSTM(RecurrentNetwork):
         rows = 4 * hidden_size
         for k in range(num_layers):
             width = input_size if k == 0 else hidden_size
-            self.register_parameter(
-                f"weight_ih_l{k}", torch.nn.Parameter(torch.empty(rows, width, **factory))
-            )
-            self.register_parameter(
-                f"weight_hh_l{k}", torch.nn.Parameter(torch.empty(rows, hidden_size, **factory))
-            )
-            self.register_parameter(f"bias_l{k}", torch.nn.Parameter(torch.empty(rows, **factory)))
+            for name, shape in zip(_KINDS, ((rows, width), (rows, hidden_size), (rows,)), strict=True):
+                self.register_parameter(f"{name}_l{k}", torch.nn.Parameter(torch.empty(shape, **factory)))
         # The routine underneath wants two biases: the second is a constant, neither learned nor saved.
         self.register_buffer("_no_bias", torch.zeros(rows, **factory), persistent=False)
         if learn_initial_state:
@@ -93,11 +90,11 @@ class LSTM(RecurrentNetwork):
             self._no_bias.zero_()
             for parameter in self.parameters():
                 parameter.zero_()
-            for k in range(self.num_layers):
-                for name in ("weight_ih", "weight_hh"):
-                    for gate in getattr(self, f"{name}_l{k}").chunk(4):
+            for *weights, bias in self.all_weights:
+                for weight in weights:
+                    for gate in weight.chunk(4):
                         torch.nn.init.xavier_uniform_(gate)
-                i, f, _, _ = getattr(self, f"bias_l{k}").chunk(4)
+                i, f, _, _ = bias.chunk(4)
                 if isinstance(self.forget_bias, str):
                     draw_log_times(f, self.horizon)
                     i.copy_(-f)
@@ -107,8 +104,7 @@ class LSTM(RecurrentNetwork):
     @property
     def all_weights(self) -> list[list[Tensor]]:
         """The weights and biases, a list for each layer."""
-        kinds = ("weight_ih", "weight_hh", "bias")
-        return [[getattr(self, f"{kind}_l{k}") for kind in kinds] for k in range(self.num_layers)]
+        return [[getattr(self, f"{kind}_l{k}") for kind in _KINDS] for k in range(self.num_layers)]
 
     def flatten_parameters(self) -> None:
         """Do nothing: the weights stay as they are."""
@@ -117,16 +113,7 @@ class LSTM(RecurrentNetwork):
         return dict.fromkeys(("h", "c"), (self.num_layers, self.hidden_size))
 
     def _sequence(self, x: Tensor, parts: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
-        weights: list[Tensor] = [
-            weight
-            for k in range(self.num_layers)
-            for weight in (
-                getattr(self, f"weight_ih_l{k}"),
-                getattr(self, f"weight_hh_l{k}"),
-                getattr(self, f"bias_l{k}"),
-                self._no_bias,
-            )
-        ]
+        weights = [weight for own in self.all_weights for weight in (*own, self._no_bias)]
         h_0, c_0 = (part.contiguous() for part in parts)
         output, h, c = torch.lstm(
             x,
