@@ -198,18 +198,15 @@ def recall_command(study: RecallStudy) -> Callable[..., None]:
 
 def _print_plan(settings: Mapping[str, object], jobs: int) -> None:
     """How long the settings will take, network by network."""
+    table, all_hours = Table("setting", "network", "ms", "runs", "core-hours", box=SIMPLE), 0.0
     with progress_bar("measuring steps", len(settings)) as advance:
-        rows = []
         for name in settings:
-            rows += plan_of([name])
+            for network, milliseconds, runs, hours in plan_of(name):
+                table.add_row(name, network, f"{milliseconds:.0f}", str(runs), f"{hours:.2f}")
+                all_hours += hours
             advance()
-    table = Table("setting", "network", "ms", "runs", "core-hours", box=SIMPLE)
-    for row in rows:
-        cells = f"{row['milliseconds']:.0f}", str(row["runs"]), f"{row['hours']:.2f}"
-        table.add_row(str(row["setting"]), str(row["network"]), *cells)
     console.print(table)
-    hours = sum(row["hours"] for row in rows)
-    console.print(f"in all {hours:.1f} core-hours: {hours / jobs:.1f} hours with --jobs {jobs}")
+    console.print(f"in all {all_hours:.1f} core-hours: {all_hours / jobs:.1f} hours with --jobs {jobs}")
 
 
 def wikipedia_command(figure: WikipediaFigure) -> Callable[..., None]:

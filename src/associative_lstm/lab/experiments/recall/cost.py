@@ -1,7 +1,7 @@
 """What each network costs on one machine in one run: a training step, one token, and memory; checked before timed."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -22,10 +22,7 @@ TOLERANCE = 1e-4
 
 def points() -> list[Point]:
     """The largest network of every kind that is compared; their states differ, and are in the table."""
-    largest: dict[str, Point] = {}
-    for point in SETTING.points:
-        largest[point.kind] = point
-    return list(largest.values())
+    return list({point.kind: point for point in SETTING.points}.values())
 
 
 def measure(seconds: float, advance: Callable[[], None] = lambda: None) -> list[dict[str, Any]]:
@@ -92,29 +89,17 @@ class _Token(torch.nn.Module):
         return self.model(x, self.state)
 
 
-def plan(settings: Iterable[str], steps: int = 20) -> list[dict[str, Any]]:
-    """How long every setting will take, from so many steps of each network: milliseconds, runs, hours of one core."""
-    rows = []
-    for name in settings:
-        setting = SETTINGS[name]
-        for point in setting.points:
-            curve = setting.curve(point)
-            trainer = Trainer(curve.config(setting.rates[0], SEEDS[0], setting.minibatches), make_fabric())
-            for _ in range(2):  # the first compiles
-                trainer.train_step()
-            begun = time.process_time()
-            for _ in range(steps):
-                trainer.train_step()
-            seconds = (time.process_time() - begun) / steps
-            runs = len(SEEDS) + (len(setting.rates) if len(setting.rates) > 1 else 0)
-            hours = runs * setting.minibatches * seconds / 3600
-            rows.append(
-                {
-                    "setting": name,
-                    "network": point.label,
-                    "milliseconds": 1e3 * seconds,
-                    "runs": runs,
-                    "hours": hours,
-                }
-            )
-    return rows
+def plan(name: str, steps: int = 20) -> Iterator[tuple[str, float, int, float]]:
+    """How long a setting will take, from so many steps: of each network milliseconds, runs, hours of one core."""
+    setting = SETTINGS[name]
+    for point in setting.points:
+        curve = setting.curve(point)
+        trainer = Trainer(curve.config(setting.rates[0], SEEDS[0], setting.minibatches), make_fabric())
+        for _ in range(2):  # the first compiles
+            trainer.train_step()
+        begun = time.process_time()
+        for _ in range(steps):
+            trainer.train_step()
+        seconds = (time.process_time() - begun) / steps
+        runs = len(SEEDS) + (len(setting.rates) if len(setting.rates) > 1 else 0)
+        yield point.label, 1e3 * seconds, runs, runs * setting.minibatches * seconds / 3600
