@@ -147,16 +147,8 @@ def _fast_networks() -> Iterable[Network]:
         values = {"recipe": "fast", "model": "lstm", "hidden_size": size}
         yield network(f"lstm-{size}", f"LSTM {size}", values, large=size == 512)
     fixed: dict[str, Any] = {"rates": FAST_RATES[1:2]}
-    looks = [
-        (BLUE, "-"),
-        (SKY, "-"),
-        (GREEN, "-"),
-        (ORANGE, "-"),
-        (PURPLE, "-"),
-        (VERMILION, "-"),
-        (BLACK, "-"),
-    ]
-    for (suffix, text, values), look in zip(WITHOUT, [*looks, (BLACK, ":")], strict=True):
+    drawn_through = [(colour, "-") for colour in (BLUE, SKY, GREEN, ORANGE, PURPLE, VERMILION, BLACK)]
+    for (suffix, text, values), look in zip(WITHOUT, [*drawn_through, (BLACK, ":")], strict=True):
         yield network(f"at-one-rate{suffix}", f"4 copies, {text}", four | values, look=look, **fixed)
     long = {"steps": {"assignment": 10_000}, "large": True} | fixed
     yield network("four-layers", "Associative LSTM 4 x 128, 4 copies", four | {"layers": 4}, **long)
