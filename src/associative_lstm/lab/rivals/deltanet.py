@@ -4,19 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from associative_lstm.lab.rivals.stack import (
-    CHUNK,
-    EPSILON,
-    Mixer,
-    ShortConvolution,
-    Stack,
-    decays,
-    in_chunks,
-    in_steps,
-    join_heads,
-    linear,
-    split_heads,
-)
+from associative_lstm.lab.rivals import stack
 
 
 def steps(
@@ -38,11 +26,11 @@ def steps(
         S = S - b * k @ (k.mT @ S) + b * k @ v.unsqueeze(-2)
         return (q.unsqueeze(-2) @ S).squeeze(-2), S
 
-    return in_steps(step, [q, k, v, beta, log_decay], state)
+    return stack.in_steps(step, [q, k, v, beta, log_decay], state)
 
 
 def chunks(
-    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, log_decay: Tensor, state: Tensor, size: int = CHUNK
+    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, log_decay: Tensor, state: Tensor, size: int = stack.CHUNK
 ) -> tuple[Tensor, Tensor]:
     r"""The same by chunks. With :math:`g_t` the decay since the chunk began and :math:`u_t` what is really written,
 
@@ -52,13 +40,13 @@ def chunks(
 
     so that all u of a chunk are the solution of one triangular system.
     """
-    return in_chunks(_chunk, [q, k, v, beta, log_decay], state, size)
+    return stack.in_chunks(_chunk, [q, k, v, beta, log_decay], state, size)
 
 
 def _chunk(
     q: Tensor, k: Tensor, v: Tensor, beta: Tensor, log_decay: Tensor, S: Tensor
 ) -> tuple[Tensor, Tensor]:
-    before, within = (part.exp() for part in decays(log_decay))
+    before, within = (part.exp() for part in stack.decays(log_decay))
     before, beta = before.unsqueeze(-1), beta.unsqueeze(-1)
     system = beta * (k @ k.mT) * within  # its diagonal is taken as ones, what is above as zeros
     u = torch.linalg.solve_triangular(
@@ -69,7 +57,7 @@ def _chunk(
     return output, before[..., -1:, :] * S + left.mT @ u
 
 
-class DeltaRule(Mixer):
+class DeltaRule(stack.Mixer):
     """The mixer of :class:`DeltaNet`."""
 
     def __init__(
@@ -82,11 +70,11 @@ class DeltaRule(Mixer):
     ) -> None:
         super().__init__(num_heads, head_size)
         self.largest_beta = 2.0 if negative_eigenvalues else 1.0
-        self.project = linear(width, 3 * self.inner)
-        self.convolution = ShortConvolution(3 * self.inner, convolution)
-        self.beta = linear(width, num_heads)
-        self.norm = nn.RMSNorm(head_size, EPSILON)
-        self.out = linear(self.inner, width)
+        self.project = stack.linear(width, 3 * self.inner)
+        self.convolution = stack.ShortConvolution(3 * self.inner, convolution)
+        self.beta = stack.linear(width, num_heads)
+        self.norm = nn.RMSNorm(head_size, stack.EPSILON)
+        self.out = stack.linear(self.inner, width)
 
     def state_shapes(self) -> dict[str, tuple[int, ...]]:
         return {"S": (self.heads, self.size, self.size)} | self.convolution.state_shapes()
@@ -94,11 +82,11 @@ class DeltaRule(Mixer):
     def forward(self, x: Tensor, parts: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
         S, *before = parts
         qkv, before = self.convolution(self.project(x), before)
-        q, k, v = (split_heads(part, self.heads) for part in qkv.chunk(3, -1))
+        q, k, v = (stack.split_heads(part, self.heads) for part in qkv.chunk(3, -1))
         beta = self.largest_beta * self.beta(x).sigmoid().permute(1, 2, 0)  # (B, heads, T)
-        q, k = F.normalize(q, dim=-1, eps=EPSILON), F.normalize(k, dim=-1, eps=EPSILON)
+        q, k = F.normalize(q, dim=-1, eps=stack.EPSILON), F.normalize(k, dim=-1, eps=stack.EPSILON)
         o, S = chunks(q, k, v, beta, self.log_decay(x), S)
-        return self.out(self.gated(join_heads(self.norm(o)), x)), [S, *before]
+        return self.out(self.gated(stack.join_heads(self.norm(o)), x)), [S, *before]
 
     def log_decay(self, x: Tensor) -> Tensor:
         """The logarithm of α, ``(B, heads, T)``: nothing decays."""
@@ -109,7 +97,7 @@ class DeltaRule(Mixer):
         return o
 
 
-class DeltaNet(Stack):
+class DeltaNet(stack.Stack):
     r"""Apply blocks of DeltaNet.
 
     .. math::

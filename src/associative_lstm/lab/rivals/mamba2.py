@@ -4,21 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from associative_lstm.lab.rivals.stack import (
-    CHUNK,
-    EPSILON,
-    Mixer,
-    ShortConvolution,
-    Stack,
-    decays,
-    draw_decay_rates,
-    draw_time_steps,
-    in_chunks,
-    in_steps,
-    join_heads,
-    linear,
-    split_heads,
-)
+from associative_lstm.lab.rivals import stack
 
 
 def steps(c: Tensor, b: Tensor, x: Tensor, log_decay: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -35,37 +21,39 @@ def steps(c: Tensor, b: Tensor, x: Tensor, log_decay: Tensor, state: Tensor) -> 
         state = torch.exp(a)[..., None, None] * state + b.unsqueeze(-1) * x.unsqueeze(-2)
         return (c.unsqueeze(-2) @ state).squeeze(-2), state
 
-    return in_steps(step, [c, b, x, log_decay], state)
+    return stack.in_steps(step, [c, b, x, log_decay], state)
 
 
 def chunks(
-    c: Tensor, b: Tensor, x: Tensor, log_decay: Tensor, state: Tensor, size: int = CHUNK
+    c: Tensor, b: Tensor, x: Tensor, log_decay: Tensor, state: Tensor, size: int = stack.CHUNK
 ) -> tuple[Tensor, Tensor]:
     """The same by chunks, the "state space duality": inside, attention with a mask that decays."""
-    return in_chunks(_chunk, [c, b, x, log_decay], state, size)
+    return stack.in_chunks(_chunk, [c, b, x, log_decay], state, size)
 
 
 def _chunk(c: Tensor, b: Tensor, x: Tensor, log_decay: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    before, within = (part.exp() for part in decays(log_decay))
+    before, within = (part.exp() for part in stack.decays(log_decay))
     output = ((c @ b.mT) * within) @ x + before.unsqueeze(-1) * (c @ state)
     left = x * within[..., -1, :].unsqueeze(-1)
     return output, before[..., -1, None, None] * state + b.mT @ left
 
 
-class StateSpace(Mixer):
+class StateSpace(stack.Mixer):
     """The mixer of :class:`Mamba2`."""
 
     def __init__(self, width: int, num_heads: int = 4, head_size: int = 32, convolution: int = 4) -> None:
         super().__init__(num_heads, head_size)
-        self.project = linear(width, 2 * self.inner + 2 * head_size + num_heads)  # z, x, B, C, time step
-        self.convolution = ShortConvolution(self.inner + 2 * head_size, convolution, bias=True)
+        self.project = stack.linear(
+            width, 2 * self.inner + 2 * head_size + num_heads
+        )  # z, x, B, C, time step
+        self.convolution = stack.ShortConvolution(self.inner + 2 * head_size, convolution, bias=True)
         self.time_step = nn.Parameter(torch.empty(num_heads))
         self.log_rate = nn.Parameter(torch.empty(num_heads))
         self.skip = nn.Parameter(torch.ones(num_heads))
-        self.norm = nn.RMSNorm(self.inner, EPSILON)
-        self.out = linear(self.inner, width)
-        draw_time_steps(self.time_step)
-        draw_decay_rates(self.log_rate, 1, 16)
+        self.norm = nn.RMSNorm(self.inner, stack.EPSILON)
+        self.out = stack.linear(self.inner, width)
+        stack.draw_time_steps(self.time_step)
+        stack.draw_decay_rates(self.log_rate, 1, 16)
 
     def state_shapes(self) -> dict[str, tuple[int, ...]]:
         return {"S": (self.heads, self.size, self.size)} | self.convolution.state_shapes()
@@ -75,15 +63,15 @@ class StateSpace(Mixer):
         z, xbc, time = self.project(x).split([self.inner, self.inner + 2 * self.size, self.heads], -1)
         xbc, before = self.convolution(xbc, before)
         x, b, c = xbc.split([self.inner, self.size, self.size], -1)
-        x, b, c = split_heads(x, self.heads), split_heads(b, 1), split_heads(c, 1)
+        x, b, c = stack.split_heads(x, self.heads), stack.split_heads(b, 1), stack.split_heads(c, 1)
         time = F.softplus(time + self.time_step).permute(1, 2, 0)  # (B, heads, T)
         log_decay = -time * self.log_rate.exp().unsqueeze(-1)
         y, S = chunks(c, b, x * time.unsqueeze(-1), log_decay, S)
         y = y + self.skip[:, None, None] * x
-        return self.out(self.norm(join_heads(y) * F.silu(z))), [S, *before]
+        return self.out(self.norm(stack.join_heads(y) * F.silu(z))), [S, *before]
 
 
-class Mamba2(Stack):
+class Mamba2(stack.Stack):
     r"""Apply blocks of Mamba-2.
 
     .. math::

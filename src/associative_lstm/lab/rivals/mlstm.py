@@ -4,19 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from associative_lstm.lab.rivals.stack import (
-    CHUNK,
-    EPSILON,
-    Mixer,
-    ShortConvolution,
-    Stack,
-    decays,
-    in_chunks,
-    in_steps,
-    join_heads,
-    linear,
-    split_heads,
-)
+from associative_lstm.lab.rivals import stack
 
 State = tuple[Tensor, Tensor, Tensor]
 """C ``(B, heads, d, d)``, n ``(B, heads, d)`` and m ``(B, heads)``."""
@@ -44,19 +32,19 @@ def steps(q: Tensor, k: Tensor, v: Tensor, i: Tensor, f: Tensor, state: State) -
         size = torch.maximum((n * q).sum(-1).abs(), torch.exp(-new_m))
         return (q.unsqueeze(-2) @ C).squeeze(-2) / size.unsqueeze(-1), (C, n, new_m)
 
-    return in_steps(step, [q, k, v, i, f], state)
+    return stack.in_steps(step, [q, k, v, i, f], state)
 
 
 def chunks(
-    q: Tensor, k: Tensor, v: Tensor, i: Tensor, f: Tensor, state: State, size: int = CHUNK
+    q: Tensor, k: Tensor, v: Tensor, i: Tensor, f: Tensor, state: State, size: int = stack.CHUNK
 ) -> tuple[Tensor, State]:
     """The same by chunks: inside, a matrix of how much of every write is left at every read."""
-    return in_chunks(_chunk, [q, k, v, i, f], state, size)
+    return stack.in_chunks(_chunk, [q, k, v, i, f], state, size)
 
 
 def _chunk(q: Tensor, k: Tensor, v: Tensor, i: Tensor, f: Tensor, state: State) -> tuple[Tensor, State]:
     C, n, m = state
-    before, within = decays(F.logsigmoid(f))
+    before, within = stack.decays(F.logsigmoid(f))
     before, within = before + m.unsqueeze(-1), within + i.unsqueeze(-2)
     new_m = torch.maximum(before, within.amax(-1)).detach()
     before, within = torch.exp(before - new_m), torch.exp(within - new_m.unsqueeze(-1))
@@ -70,17 +58,17 @@ def _chunk(q: Tensor, k: Tensor, v: Tensor, i: Tensor, f: Tensor, state: State) 
     return output, (C, keep.unsqueeze(-1) * n + left.sum(-2), new_m[..., -1])
 
 
-class MatrixMemory(Mixer):
+class MatrixMemory(stack.Mixer):
     """The mixer of :class:`MLSTM`."""
 
     def __init__(self, width: int, num_heads: int = 2, head_size: int = 32, convolution: int = 4) -> None:
         super().__init__(num_heads, head_size)
-        self.convolution = ShortConvolution(width, convolution, bias=True) if convolution else None
-        self.project_qk = linear(width, 2 * self.inner)
-        self.project_vz = linear(width, 2 * self.inner)
+        self.convolution = stack.ShortConvolution(width, convolution, bias=True) if convolution else None
+        self.project_qk = stack.linear(width, 2 * self.inner)
+        self.project_vz = stack.linear(width, 2 * self.inner)
         self.gates = nn.Linear(3 * self.inner, 2 * num_heads)
         self.norm = nn.Parameter(torch.ones(self.inner))
-        self.out = linear(self.inner, width)
+        self.out = stack.linear(self.inner, width)
         nn.init.zeros_(self.gates.weight)
         with torch.no_grad():
             i, f = self.gates.bias.chunk(2)
@@ -98,13 +86,13 @@ class MatrixMemory(Mixer):
             seen, before = self.convolution(x, before)
         qk, (v, z) = self.project_qk(seen), self.project_vz(x).chunk(2, -1)
         i, f = self.gates(torch.cat([qk, v], -1)).permute(1, 2, 0).chunk(2, 1)  # (B, heads, T)
-        q, k, v = (split_heads(part, self.heads) for part in (*qk.chunk(2, -1), v))
+        q, k, v = (stack.split_heads(part, self.heads) for part in (*qk.chunk(2, -1), v))
         h, (C, n, m) = chunks(q, k * self.size**-0.5, v, i, f, (C, n, m))
-        h = join_heads(F.layer_norm(h, (self.size,), eps=EPSILON)) * self.norm
+        h = stack.join_heads(F.layer_norm(h, (self.size,), eps=stack.EPSILON)) * self.norm
         return self.out(F.silu(z) * h), [C, n, m, *before]
 
 
-class MLSTM(Stack):
+class MLSTM(stack.Stack):
     r"""Apply blocks of mLSTM: keys and values in a matrix that decays, by gates that depend on the input alone.
 
     .. math::
