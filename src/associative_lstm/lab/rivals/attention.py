@@ -79,16 +79,13 @@ class Attention(Stack):
     models: what is compared is keys and their distance.
 
     Args:
-        input_size, hidden_size, num_layers, mlp, batch_first: as in :class:`~.stack.Stack`.
         num_heads: heads.
         head_size: d, the size of a head's keys and values, even.
         convolution: the steps of a short convolution on q, k and v; 0 is none, as published.
         span: how many steps back a step can see, the oldest that the state keeps.
 
-    Inputs: ``x`` of shape ``(T, B, input_size)``, and optionally the state.
-
-    Outputs: ``output`` of shape ``(T, B, hidden_size)`` and the state: keys and values of every block, each of shape
-    ``(B, num_heads, steps so far, head_size)``.
+    Other arguments, inputs and outputs are those of :class:`~.stack.Stack`. The state of a block is its keys and
+    values, each of shape ``(B, num_heads, steps so far, head_size)``.
 
     >>> network = Attention(10, 64, num_heads=2, head_size=16)
     >>> output, (keys, values) = network(torch.randn(5, 2, 10))

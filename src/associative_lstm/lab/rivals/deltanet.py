@@ -109,17 +109,14 @@ class DeltaNet(stack.Stack):
     As in Yang et al. (2024); there is nothing special in its initial values.
 
     Args:
-        input_size, hidden_size, num_layers, mlp, batch_first: as in :class:`~.stack.Stack`.
         num_heads: heads, each with a memory of its own.
         head_size: d, of a head's keys and values: its memory is d x d.
         convolution: the steps of the short convolution; 0 is none.
         negative_eigenvalues: twice the sigmoid, so that a step can turn the memory's sign along a key, with which
             parity can be learned (Grazzi et al., 2024).
 
-    Inputs: ``x`` of shape ``(T, B, input_size)``, and optionally the state.
-
-    Outputs: ``output`` of shape ``(T, B, hidden_size)`` and the state: of every block S and the inputs that the
-    convolution still needs.
+    Other arguments, inputs and outputs are those of :class:`~.stack.Stack`. The state of a block is S and what
+    its convolution still needs.
 
     >>> output, (S, before) = DeltaNet(10, 64, num_heads=2, head_size=16)(torch.randn(5, 2, 10))
     >>> output.shape, S.shape

@@ -84,15 +84,12 @@ class Mamba2(stack.Stack):
     the authors' package ``mamba_ssm``: :math:`e^A` uniform from 1 to 16, :math:`\Delta` from 0.001 to 0.1, D one.
 
     Args:
-        input_size, hidden_size, num_layers, mlp, batch_first: as in :class:`~.stack.Stack`.
         num_heads: heads. As published, ``num_heads * head_size`` is twice ``hidden_size``.
         head_size: the size of B and C, and of a head's x: its state is head_size x head_size.
         convolution: the steps of the short convolution; 0 is none.
 
-    Inputs: ``x`` of shape ``(T, B, input_size)``, and optionally the state.
-
-    Outputs: ``output`` of shape ``(T, B, hidden_size)`` and the state: of every block S and the inputs that the
-    convolution still needs.
+    Other arguments, inputs and outputs are those of :class:`~.stack.Stack`. The state of a block is S and what
+    its convolution still needs.
 
     >>> output, (S, before) = Mamba2(10, 64, num_heads=4, head_size=32)(torch.randn(5, 2, 10))
     >>> output.shape, S.shape

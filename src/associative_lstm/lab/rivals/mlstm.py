@@ -106,15 +106,12 @@ class MLSTM(stack.Stack):
     weights of both at zero.
 
     Args:
-        input_size, hidden_size, num_layers, mlp, batch_first: as in :class:`~.stack.Stack`.
         num_heads: heads, each with a memory of its own.
         head_size: d, of a head's keys and values: its memory is d x d.
         convolution: the steps of the short convolution; 0 is none.
 
-    Inputs: ``x`` of shape ``(T, B, input_size)``, and optionally the state.
-
-    Outputs: ``output`` of shape ``(T, B, hidden_size)`` and the state: of every block C, n, m and the inputs that the
-    convolution still needs.
+    Other arguments, inputs and outputs are those of :class:`~.stack.Stack`. The state of a block is C, n, m and what
+    its convolution still needs.
 
     >>> output, (C, n, m, before) = MLSTM(10, 64, num_heads=2, head_size=16)(torch.randn(5, 2, 10))
     >>> output.shape, C.shape

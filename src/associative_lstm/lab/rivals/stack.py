@@ -55,6 +55,10 @@ class Stack(RecurrentNetwork):
         batch_first: ``x`` and ``output`` are ``(B, T, ...)``.
         options: the mixers'.
 
+    Inputs: ``x`` of shape ``(T, B, input_size)``, and optionally the state.
+
+    Outputs: ``output`` of shape ``(T, B, hidden_size)`` and the state: what the mixers carry, block by block.
+
     Matrices start normal with standard deviation 0.02, those that add to h divided by the square root of how many do
     (GPT-2); gates as the mixers' authors have them.
     """
