@@ -24,10 +24,11 @@ def draw(options: Options, weight_ih: Tensor, weight_hh: Tensor, bias: Tensor | 
     size, heads = options.hidden_size, options.num_heads
     rows = Rows.of(size, heads)
     for k, block in enumerate(rows):
-        for part in _split(block, 1 if k == 0 else heads):
+        part = (block.stop - block.start) // (1 if k == 0 else heads)
+        for start in range(block.start, block.stop, part):
             for weight in (weight_ih, weight_hh):
-                if part.start < weight.shape[0]:
-                    nn.init.xavier_uniform_(weight[part])
+                if start < len(weight):
+                    nn.init.xavier_uniform_(weight[start : start + part])
     if bias is not None:
         bias.zero_()
         _draw_forget_bias(options, bias, rows, first)
@@ -82,8 +83,3 @@ def draw_log_times(bias: Tensor, horizon: int) -> None:
     True
     """
     bias.uniform_(1, horizon).log_()
-
-
-def _split(block: slice, parts: int) -> list[slice]:
-    size = (block.stop - block.start) // parts
-    return [slice(block.start + k * size, block.start + (k + 1) * size) for k in range(parts)]
