@@ -13,31 +13,6 @@ Settings = Mapping[str, Any]
 Look = tuple[str, str]
 """Colour and line style."""
 
-ARGUMENTS = {
-    "copies": "num_copies",
-    "heads": "num_heads",
-    **{
-        key: key
-        for key in (
-            "activation",
-            "key_init",
-            "forget_bias",
-            "update_init",
-            "horizon",
-            "permutation",
-            "rotation",
-            "recurrent_update",
-            "learn_initial_state",
-            "head_size",
-            "convolution",
-            "negative_eigenvalues",
-            "span",
-            "mlp",
-        )
-    },
-}
-"""The keys of a configuration that a network may understand, and the argument of its class that each becomes."""
-
 
 @dataclass(frozen=True)
 class Entry:
@@ -210,6 +185,13 @@ NETWORKS: dict[str, Entry] = {
     ),
 }
 """Every network by name."""
+
+ARGUMENTS = {
+    key: {"copies": "num_copies", "heads": "num_heads"}.get(key, key)
+    for entry in NETWORKS.values()
+    for key in entry.options
+}
+"""The keys of a configuration that a network may understand, and the argument of its class that each becomes."""
 
 
 def register(name: str, *, label: str | None = None, **entry: Any) -> Callable[[type], type]:
