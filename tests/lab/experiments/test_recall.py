@@ -15,7 +15,6 @@ from associative_lstm.lab.experiments.recall.grid import MAD, SEEDS, SETTINGS, S
 from associative_lstm.lab.experiments.recall.page import BEGIN, END, answer, filled, page_of
 from associative_lstm.lab.experiments.recall.study import (
     CLAIMS,
-    RECALL,
     judge_all,
     measured_rows,
     read,
@@ -201,7 +200,7 @@ def test_a_setting_is_trained_drawn_and_judged_from_its_logs(tmp_path, monkeypat
         monkeypatch.setattr(module, "SETTINGS", some)
     monkeypatch.setattr(cost, "points", lambda: [SETTINGS["mqar"].points[2], SETTINGS["mqar"].points[-1]])
     prepare = preparation(quick=True)
-    curves = [prepare(c) for its in RECALL.needed().values() for c in its]
+    curves = [prepare(c) for its in grid.needed().values() for c in its]
     assert make_runs(tmp_path / "runs", curves, local(1)) == []
     logs = Logs(tmp_path / "runs", prepare)
     rows = measured_rows(logs)

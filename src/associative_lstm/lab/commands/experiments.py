@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -53,7 +54,8 @@ def _measurement(experiment: Measurement) -> Callable[..., None]:
 def _measure(experiment: Measurement, out: Path | None, advances: int, **options: object) -> None:
     with progress_bar(experiment.short.lower(), advances) as advance:
         folder = out or Path("results") / experiment.name
-        outcome = experiment.measure(folder, warn=_warn, advance=advance, **options)
+        warn = partial(errors.print, style="yellow")
+        outcome = experiment.measure(folder, warn=warn, advance=advance, **options)
     print_outcome(outcome)
 
 
@@ -131,7 +133,3 @@ def everything(
                 _count_and_time(experiment, out / experiment.name, 10, seed)
     figures = [e for e in EXPERIMENTS if isinstance(e, LearningFigure) and e.in_all]
     reproduce_curves.run_figures(figures, runs, out, jobs, seed, smoke, cluster, address)
-
-
-def _warn(message: str) -> None:
-    errors.print(message, style="yellow", soft_wrap=True, highlight=False, markup=False)

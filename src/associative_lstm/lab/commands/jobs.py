@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -43,9 +44,5 @@ def executing(jobs: int, cluster: str | None, address: str | None) -> Iterator["
     if cluster is None:
         yield local(jobs)
         return
-
-    def say(message: str) -> None:
-        errors.print(message, style="yellow")
-
-    with ray_cluster(address, jobs, say) as execute:
+    with ray_cluster(address, jobs, partial(errors.print, style="yellow")) as execute:
         yield execute

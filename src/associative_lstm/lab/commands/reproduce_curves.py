@@ -20,6 +20,7 @@ from associative_lstm.lab.experiments.learning.runs import Logs, make_runs
 from associative_lstm.lab.experiments.learning.wikipedia import WikipediaFigure, figure_10
 from associative_lstm.lab.experiments.recall.cost import plan as plan_of
 from associative_lstm.lab.experiments.recall.cost import points as timed
+from associative_lstm.lab.experiments.recall.grid import needed
 from associative_lstm.lab.experiments.recall.study import RecallStudy
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.sweep.jobs import Execute, GridProgress, Show
@@ -174,7 +175,7 @@ def recall_command(study: RecallStudy) -> Callable[..., None]:
         """Makes what is missing of the runs, setting by setting, then draws and judges. A night on two cores; it may
         be stopped at any time, and the same command goes on.
         """
-        settings = study.needed(only or ())
+        settings = needed(only or ())
         if plan:
             _print_plan(settings, jobs)
             return

@@ -47,7 +47,11 @@ def measure(trained: Trained, answers: int, seed: int) -> dict[str, Any]:
     right = [one for one in found if one.right]
     if votes := _means(one.votes for one in right):
         numbers["votes"] = votes
-    if shares := _means(_flat(one.shares) for one in right):
+    flat = [
+        {(kind, k): value for kind, some in one.shares.items() for k, value in enumerate(some)}
+        for one in right
+    ]
+    if shares := _means(flat):
         numbers["shares"] = {
             kind: [shares[kind, head] for head in range(trained.config.heads or 1)]
             for kind in dict.fromkeys(kind for kind, _ in shares)
@@ -272,10 +276,6 @@ def _law(found: Sequence[Found]) -> dict[str, float]:
         "exponent of items": _rounded(np.polyfit(np.log(items), np.log(error), 1)[0]),
         "error of the answer": _rounded(np.median(answer)),
     }
-
-
-def _flat(shares: Mapping[str, list[float]]) -> dict[Any, float]:
-    return {(kind, head): value for kind, some in shares.items() for head, value in enumerate(some)}
 
 
 def _means(some: Iterable[Mapping[Any, float]]) -> dict[Any, float]:

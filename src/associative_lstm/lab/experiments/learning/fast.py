@@ -218,7 +218,7 @@ def _claims() -> list[LearningClaim]:
             "9s",
             "The recipe's own learning rate serves every task (ours).",
             "with 4 copies, at 0.005 the cost at the end of the sweep is at most a quarter above the best rate's",
-            Criterion(on_all(_FAST), _one_rate_serves, by_sweeps=True),
+            Criterion([(task, _FAST) for task in FAST_STEPS], _one_rate_serves, by_sweeps=True),
         ),
         LearningClaim(
             "9t",
@@ -228,11 +228,6 @@ def _claims() -> list[LearningClaim]:
             Criterion(list(itertools.product(_SHIFTED_ON, (_FAST, _SHIFT))), _as_well),
         ),
     ]
-
-
-def on_all(network: str) -> list[tuple[str, str]]:
-    """A network on every task of the study."""
-    return [(task, network) for task in FAST_STEPS]
 
 
 def _panel(task: str) -> Panel:

@@ -277,14 +277,10 @@ def make_runs(
         jobs = [job for c in found for job in c.needed if job not in asked]
         if not jobs:
             return failed
-        later = [config for c in found if _is_open(c) for config in _seeds_to_come(c.curve)]
+        unsettled = [c.curve for c in found if c.rate is None or not c.settled]
+        later = [config for curve in unsettled for config in _seeds_to_come(curve)]
         failed += run_grid(jobs, execute, show, asked, later)
         asked += jobs
-
-
-def _is_open(c: CurveRuns) -> bool:
-    """Whether it is not known yet with which rate the seeds are to be trained."""
-    return c.rate is None or not c.settled
 
 
 def _seeds_to_come(curve: Curve) -> list[Config]:

@@ -221,7 +221,7 @@ TRACKING = ("parity", "modular-arithmetic", "s5")
 
 
 def needed(only: Sequence[str] = ()) -> dict[str, list[Curve]]:
-    """The curves of every setting, or of some."""
+    """The curves of every setting, or of some, in the order in which they are to be made."""
     if unknown := [name for name in only if name not in SETTINGS]:
         raise ValueError(f"only must be one of {', '.join(SETTINGS)}, got {unknown[0]!r}")
     chosen = only or SETTINGS

@@ -13,7 +13,6 @@ from associative_lstm.lab.draw.pictures import save_figure
 from associative_lstm.lab.draw.tables import Measured, read_rows, save_rows
 from associative_lstm.lab.experiments.claim import Claim, judge, write_claims
 from associative_lstm.lab.experiments.experiment import Advance, Experiment, Outcome
-from associative_lstm.lab.experiments.learning.curves import Curve
 from associative_lstm.lab.experiments.learning.runs import Logs
 from associative_lstm.lab.experiments.recall import cost, grid
 from associative_lstm.lab.experiments.recall.drawing import draw
@@ -31,10 +30,6 @@ Judged = tuple[bool | None, dict[str, float | str]]
 @dataclass(frozen=True)
 class RecallStudy(Experiment):
     """An experiment on the accuracy that runs have logged; the runs are made first if they are missing."""
-
-    def needed(self, only: Sequence[str] = ()) -> dict[str, list[Curve]]:
-        """The curves of every setting, in the order in which they are to be made."""
-        return grid.needed(only)
 
     def draw(
         self, out: Path, logs: Logs, *, advance: Advance = lambda: None, seconds: float = 4.0, **about: object
