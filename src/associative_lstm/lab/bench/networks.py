@@ -23,11 +23,6 @@ class Candidate(NamedTuple):
         options = self.options if backend is None else self.options | {"backend": backend}
         return self.build(inputs, **options)
 
-    @property
-    def has_backends(self) -> bool:
-        """Whether there is a reference to compare with: torch.nn.LSTM is its own."""
-        return self.build is not nn.LSTM
-
 
 def torch_lstm(hidden_size: int, layers: int = 1) -> Candidate:
     """What a user would pick instead."""

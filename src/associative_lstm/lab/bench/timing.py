@@ -74,7 +74,7 @@ def training_step(network: nn.Module, x: Tensor) -> Step:
     return step
 
 
-def inference_step(network: nn.Module, x: Tensor) -> Step:
+def inference_step(network: Callable[[Tensor], Any], x: Tensor) -> Step:
     """Forward without gradients."""
 
     def step() -> None:

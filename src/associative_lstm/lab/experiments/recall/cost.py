@@ -47,10 +47,10 @@ def _row(point: Point, seconds: float) -> dict[str, Any]:
         raise ValueError(
             f"{point.label}: token by token differs by {difference:.1e}, so its speed means nothing"
         )
-    token = _Token(model, one)
-    timings = in_turns(
-        {"step": training_step(model, x), "token": inference_step(token, one[-1:])}, seconds=seconds
-    )
+    with torch.no_grad():
+        _, read = model(one)  # a sequence, after which one token more is timed
+    token = inference_step(lambda token: model(token, read), one[-1:])
+    timings = in_turns({"step": training_step(model, x), "token": token}, seconds=seconds)
     state, parameters = SETTING.sizes(point)
     return {
         "network": point.name,
@@ -74,19 +74,6 @@ def disagreement(model: SequenceModel, x: Tensor) -> float:
         logits, state = model(token, state)
         said.append(logits)
     return float((torch.cat(said) - whole).abs().max() / whole.abs().max())
-
-
-class _Token(torch.nn.Module):
-    """A network that has read a sequence and reads one token more."""
-
-    def __init__(self, model: SequenceModel, before: Tensor) -> None:
-        super().__init__()
-        self.model = model
-        with torch.no_grad():
-            _, self.state = model(before)
-
-    def forward(self, x: Tensor) -> Any:
-        return self.model(x, self.state)
 
 
 def plan(name: str, steps: int = 20) -> Iterator[tuple[str, float, int, float]]:
