@@ -27,10 +27,8 @@ def show(
 
     Example: alstm show xml
     """
-    import torch
-
     from associative_lstm.lab.draw.text import bit_rows, scored_lines
-    from associative_lstm.lab.tasks.base import Batch
+    from associative_lstm.lab.tasks.base import Batch, fresh
 
     know(own)
     if task is None:
@@ -46,11 +44,7 @@ def show(
         raise ValueError(f"data cannot be used with task {task!r}, which makes its own data")
     options = {"data": data, "progress": console.print} if reads_a_file else {}
     chosen = make_task(task, **options)
-    stream = chosen.stream(1, seed)
-    batches = [next(stream)]
-    while not chosen.episodic and sum(len(batch.mask) for batch in batches) < length:
-        batches.append(next(stream))
-    batch = Batch(*(torch.cat(parts)[:length] for parts in zip(*batches, strict=True)))
+    batch = Batch(*(part[:length] for part in fresh(chosen, seed, length, split="train")))
     if chosen.vocabulary is None:
         for line in bit_rows(chosen, batch, batch.targets - 0.5):
             console.print(line)

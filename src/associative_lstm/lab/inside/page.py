@@ -9,7 +9,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from torch import Tensor, nn
 
@@ -17,7 +16,7 @@ from associative_lstm.lab.files import Diverged, as_run_error, write_atomically
 from associative_lstm.lab.networks import label_of
 from associative_lstm.lab.palette import NAMED
 from associative_lstm.lab.run.evaluation import Trained, load_trained
-from associative_lstm.lab.tasks.base import Task
+from associative_lstm.lab.tasks.base import Task, fresh
 from associative_lstm.lab.tasks.wikipedia import Wikipedia
 from associative_lstm.nn import LSTM, AssociativeLSTM
 
@@ -84,14 +83,8 @@ def samples(task: Task, seed: int, length: int = 120) -> list[str]:
     """Fresh texts of a task that makes its own: the first to be shown, the others to be chosen."""
     if "data" in task.settings:
         raise ValueError(f"task {task.name!r} makes no texts of its own: say with --text what shall be read")
-    texts = []
-    for lane in range(1 + _EXAMPLES):
-        stream = task.stream(1, seed + lane, split="test")
-        symbols: list[int] = []
-        while len(symbols) < length and (not symbols or not task.episodic):
-            symbols += next(stream).inputs[:, 0].tolist()
-        texts.append(task.decode(torch.tensor(symbols if task.episodic else symbols[:length])))
-    return texts
+    lanes = (fresh(task, seed + lane, length).inputs[:, 0] for lane in range(1 + _EXAMPLES))
+    return [task.decode(symbols) for symbols in lanes]
 
 
 def write_page(readers: list[Reader], text: str, examples: list[str], out: Path) -> None:

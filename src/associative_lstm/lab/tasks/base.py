@@ -167,6 +167,16 @@ def lanes_of(batch_size: int, rank: int, world_size: int) -> range:
     return range(rank * share, (rank + 1) * share)
 
 
+def fresh(task: Task, seed: int, symbols: int, split: str = "test") -> Batch:
+    """One lane of so many symbols; of an episodic task one sequence, however long."""
+    stream = task.stream(1, seed, split=split)
+    batches = [next(stream)]
+    while not task.episodic and sum(len(batch.mask) for batch in batches) < symbols:
+        batches.append(next(stream))
+    most = None if task.episodic else symbols
+    return Batch(*(torch.cat(parts)[:most] for parts in zip(*batches, strict=True)))
+
+
 def checked_positions(state: dict[str, Any], key: str, count: int) -> list[int]:
     """``state[key]`` if it is a list of ``count`` non-negative integers, as a saved position must be."""
     value: Any = state.get(key) if isinstance(state, dict) else None

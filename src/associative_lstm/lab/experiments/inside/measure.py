@@ -13,7 +13,7 @@ from torch import Tensor
 from associative_lstm import inside
 from associative_lstm.lab.experiments.inside.meant import ALIKE, MEANT, Answer
 from associative_lstm.lab.run.evaluation import Trained
-from associative_lstm.lab.tasks.base import Task
+from associative_lstm.lab.tasks.base import Task, fresh
 from associative_lstm.lab.tasks.online import OnlineTask
 
 LENGTH = 400
@@ -142,12 +142,8 @@ def texts(task: Task, seed: int) -> Iterator[str]:
                 text, k = text + _alike(task, rng, ALIKE[k % len(ALIKE)]), k + 1
             yield text
             continue
-        stream = task.stream(1, lane, split="test")
+        yield task.decode(fresh(task, lane, LENGTH).inputs[:, 0])
         lane += 1
-        symbols = next(stream).inputs[:, 0]
-        while not task.episodic and len(symbols) < LENGTH:
-            symbols = torch.cat([symbols, next(stream).inputs[:, 0]])
-        yield task.decode(symbols)
 
 
 def _alike(task: OnlineTask, rng: random.Random, group: str) -> str:
