@@ -13,8 +13,8 @@ import numpy as np
 
 from associative_lstm.lab import palette
 from associative_lstm.lab.experiments.experiment import Points
-from associative_lstm.lab.experiments.learning.measures import WINDOW
-from associative_lstm.lab.experiments.learning.runs import Run, means
+from associative_lstm.lab.experiments.learning.measures import WINDOW, means
+from associative_lstm.lab.experiments.learning.runs import Run
 from associative_lstm.lab.palette import BLUE, VERMILION
 from associative_lstm.lab.tasks import TASKS
 

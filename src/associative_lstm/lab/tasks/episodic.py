@@ -1,12 +1,11 @@
 """Streams of whole sequences, for tasks that start from a fresh state every time."""
 
-import hashlib
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 
-from associative_lstm.lab.tasks.base import Batch, Stream, Task, checked_positions, lanes_of
+from associative_lstm.lab.tasks.base import Batch, Stream, Task, checked_positions, generator, lanes_of
 
 _CHUNK = 128  # sequences of a lane drawn at a time
 
@@ -28,7 +27,7 @@ class EpisodicTask(Task):
     def stream(
         self, batch_size: int, seed: int, *, split: str = "train", rank: int = 0, world_size: int = 1
     ) -> "EpisodicStream":
-        return EpisodicStream(self, lanes_of(batch_size, rank, world_size), f"{self.name}/{split}/{seed}")
+        return EpisodicStream(self, lanes_of(batch_size, rank, world_size), self.stream_key(split, seed))
 
 
 class EpisodicStream(Stream):
@@ -55,8 +54,3 @@ class EpisodicStream(Stream):
 
     def load_state(self, state: dict[str, Any]) -> None:
         [self._drawn] = checked_positions(state, "drawn", 1)
-
-
-def generator(key: str) -> np.random.Generator:
-    """A random generator that depends on the whole text of ``key``."""
-    return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(key.encode()).digest(), "big")))
