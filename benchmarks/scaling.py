@@ -22,8 +22,9 @@ import torch
 
 from associative_lstm.lab.experiments.learning.curves import Curve
 from associative_lstm.lab.experiments.learning.figures import FIGURES
-from associative_lstm.lab.run.config import PRESETS, complete
+from associative_lstm.lab.run.config import complete
 from associative_lstm.lab.run.folder import read_log, versions
+from associative_lstm.lab.run.recipes import PRESETS
 from associative_lstm.lab.run.step import Trainer, make_fabric
 from associative_lstm.lab.sweep import cluster
 from associative_lstm.lab.sweep.jobs import Job, run_grid

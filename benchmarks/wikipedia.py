@@ -21,11 +21,12 @@ from torch.nn import functional as F
 from associative_lstm.lab.bench import networks as net
 from associative_lstm.lab.bench.speed import TOLERANCE
 from associative_lstm.lab.bench.timing import Step, in_turns, threads
-from associative_lstm.lab.run.config import PRESETS, complete
+from associative_lstm.lab.run.config import complete
 from associative_lstm.lab.run.folder import versions
+from associative_lstm.lab.run.recipes import PRESETS
 from associative_lstm.lab.run.step import Trainer, make_fabric
 from associative_lstm.lab.tasks import Wikipedia
-from associative_lstm.lab.tasks.corpus import find_corpus
+from associative_lstm.lab.tasks.enwik8 import find_corpus
 
 OUT = Path(__file__).parent.parent / "results" / "scaling" / "wikipedia.json"
 SYMBOLS = 10 * 100  # of a minibatch

@@ -21,7 +21,7 @@ from associative_lstm.lab.run.checkpoint import (
 )
 from associative_lstm.lab.run.config import Config, complete, read_toml, tomllib
 from associative_lstm.lab.run.loop import train
-from associative_lstm.lab.tasks import corpus
+from associative_lstm.lab.tasks import enwik8
 from torture.hostile import hostile_files, leaves, replaced, with_digest
 
 FUZZ = {
@@ -59,7 +59,7 @@ def offline(monkeypatch):
     def refuse(*arguments):
         raise ValueError("data: no network")
 
-    monkeypatch.setattr(corpus, "_download", refuse)
+    monkeypatch.setattr(enwik8, "_download", refuse)
 
 
 def alstm(*arguments):

@@ -661,7 +661,7 @@ def _kind(parameter: Any) -> str:
 
 def _value(case: Input, parameter: Any, path: tuple[str, ...]) -> str:
     from associative_lstm.lab.networks import NETWORKS
-    from associative_lstm.lab.run.config import PRESETS
+    from associative_lstm.lab.run.recipes import PRESETS
     from associative_lstm.lab.tasks import TASKS
 
     rng, name, kind = case.rng, parameter.name, _kind(parameter)

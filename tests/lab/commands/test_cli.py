@@ -19,11 +19,11 @@ from associative_lstm.lab.commands.common import completing
 from associative_lstm.lab.commands.train import _show
 from associative_lstm.lab.networks import NETWORKS
 from associative_lstm.lab.run.checkpoint import find_checkpoints
-from associative_lstm.lab.run.config import PRESETS
 from associative_lstm.lab.run.folder import WEIGHTS
 from associative_lstm.lab.run.loop import resume
 from associative_lstm.lab.run.model import SequenceModel
 from associative_lstm.lab.run.progress import Progress
+from associative_lstm.lab.run.recipes import PRESETS
 from associative_lstm.lab.tasks import TASKS
 from waiting import HANGS
 

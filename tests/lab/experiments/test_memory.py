@@ -19,7 +19,8 @@ from associative_lstm.lab.experiments.claim import judge, read_claims, write_cla
 from associative_lstm.lab.experiments.memory import capacity, fig1, fig2, properties
 from associative_lstm.lab.experiments.memory.bindings import BINDINGS, retrieve
 from associative_lstm.lab.experiments.registry import EXPERIMENTS
-from associative_lstm.lab.run.config import PRESETS, complete
+from associative_lstm.lab.run.config import complete
+from associative_lstm.lab.run.recipes import PRESETS
 from associative_lstm.memory import HolographicMemory, expected_error
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from associative_lstm.lab.cli import main
-from associative_lstm.lab.experiments.learning.figure import preparation
+from associative_lstm.lab.experiments.learning.judging import preparation
 from associative_lstm.lab.experiments.learning.runs import Logs, make_runs, read_curve
 from associative_lstm.lab.experiments.recall import cost, grid, study
 from associative_lstm.lab.experiments.recall.grid import MAD, SEEDS, SETTINGS, SIZES, SWEEP_SEED

@@ -17,7 +17,7 @@ from associative_lstm.lab.experiments.learning.wikipedia import NETWORKS, Passes
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.run.folder import read_config, read_log, read_tests
 from associative_lstm.lab.sweep.local import local
-from associative_lstm.lab.tasks import corpus
+from associative_lstm.lab.tasks import enwik8
 
 
 @pytest.fixture(scope="module")
@@ -267,12 +267,12 @@ def test_enwik8_is_known_by_its_content_and_kept_where_every_run_finds_it(tmp_pa
     text = b"a text " * 30
     packed = tmp_path / "e.gz"
     packed.write_bytes(gzip.compress(text))
-    assert corpus.keep_enwik8(packed) == str(packed)
-    monkeypatch.setattr(corpus, "ENWIK8_SHA256", hashlib.sha256(text).hexdigest())
+    assert enwik8.keep_enwik8(packed) == str(packed)
+    monkeypatch.setattr(enwik8, "ENWIK8_SHA256", hashlib.sha256(text).hexdigest())
     for _ in range(2):
-        assert corpus.keep_enwik8(packed) is None
-        assert corpus.find_corpus(None).read_bytes() == text
-    assert {path.name for path in corpus.cache_folder().iterdir()} == {
+        assert enwik8.keep_enwik8(packed) is None
+        assert enwik8.find_corpus(None).read_bytes() == text
+    assert {path.name for path in enwik8.cache_folder().iterdir()} == {
         "enwik8",
-        corpus.find_corpus(packed).name,
+        enwik8.find_corpus(packed).name,
     }

@@ -14,7 +14,7 @@ import pytest
 from associative_lstm.lab import cli
 from associative_lstm.lab.experiments.claim import BEFORE, FAST, Reading, judge, read_claims, write_claims
 from associative_lstm.lab.experiments.learning.curves import curve
-from associative_lstm.lab.experiments.learning.figure import LearningFigure, preparation
+from associative_lstm.lab.experiments.learning.judging import LearningFigure, preparation
 from associative_lstm.lab.experiments.learning.runs import Logs
 from associative_lstm.lab.experiments.learning.wikipedia import NETWORKS
 from associative_lstm.lab.experiments.registry import EXPERIMENTS

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from associative_lstm.lab import files
 from associative_lstm.lab.run.config import complete
-from associative_lstm.lab.run.folder import RunLog
+from associative_lstm.lab.run.log import RunLog
 from associative_lstm.lab.run.loop import resume, train
 from associative_lstm.lab.sweep.jobs import Job, is_finished
 

@@ -203,7 +203,7 @@ def test_checkpoints_that_do_not_hold_their_configuration_are_continued(run, run
 def test_a_folder_that_takes_no_new_file_keeps_its_log(run, monkeypatch):
     find_checkpoints(run)[0].unlink()  # the log goes on beyond the checkpoint before
     before = (run / "log.jsonl").read_bytes()
-    monkeypatch.setattr("associative_lstm.lab.run.folder._Events.new_name", lambda: "no such folder/events")
+    monkeypatch.setattr("associative_lstm.lab.run.log._Events.new_name", lambda: "no such folder/events")
     with pytest.raises(RunError, match="cannot be written"):
         resume(run)
     assert (run / "log.jsonl").read_bytes() == before

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from associative_lstm.lab.networks import NETWORKS
-from associative_lstm.lab.run.config import PRESETS, complete, task_of
+from associative_lstm.lab.run.config import complete, task_of
 from associative_lstm.lab.run.model import (
     build_model,
     clone_like,
@@ -12,6 +12,7 @@ from associative_lstm.lab.run.model import (
     detach_state,
     flatten_state,
 )
+from associative_lstm.lab.run.recipes import PRESETS
 from associative_lstm.nn import LSTM, AssociativeLSTM
 
 

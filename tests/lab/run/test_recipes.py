@@ -13,10 +13,11 @@ from associative_lstm.lab import cli
 from associative_lstm.lab.files import Interrupted, RunError
 from associative_lstm.lab.networks import NETWORKS
 from associative_lstm.lab.run.checkpoint import find_checkpoints, load_checkpoint, save_checkpoint
-from associative_lstm.lab.run.config import LATER, PRESETS, Config, complete
+from associative_lstm.lab.run.config import LATER, Config, complete
 from associative_lstm.lab.run.folder import read_config, read_log
 from associative_lstm.lab.run.loop import resume, train
 from associative_lstm.lab.run.model import build_model
+from associative_lstm.lab.run.recipes import PRESETS
 from associative_lstm.lab.run.schedule import rate_factor
 from associative_lstm.lab.run.step import Trainer, make_fabric
 from associative_lstm.lab.tasks import make_task

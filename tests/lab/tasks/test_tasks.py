@@ -22,7 +22,7 @@ from associative_lstm.lab.tasks import (
     OnlineTask,
     VariableCopy,
     Wikipedia,
-    corpus,
+    enwik8,
     make_task,
     register,
 )
@@ -279,14 +279,14 @@ def test_a_packed_corpus_is_unpacked_once_into_the_cache(tmp_path, text_file, mo
     packed = tmp_path / "text.gz"
     packed.write_bytes(gzip.compress(text_file.read_bytes()))
     said = []
-    first = corpus.find_corpus(packed, said.append)
+    first = enwik8.find_corpus(packed, said.append)
     assert first.read_bytes() == text_file.read_bytes()
-    assert corpus.find_corpus(packed, said.append) == first
+    assert enwik8.find_corpus(packed, said.append) == first
     assert len(said) == 1
     archive = tmp_path / "text.zip"
     with zipfile.ZipFile(archive, "w") as out:
         out.write(text_file, "text")
-    assert corpus.find_corpus(archive).read_bytes() == text_file.read_bytes()
+    assert enwik8.find_corpus(archive).read_bytes() == text_file.read_bytes()
 
 
 def test_a_download_is_kept_only_if_its_hash_is_right(tmp_path, text_file, monkeypatch):
@@ -294,14 +294,14 @@ def test_a_download_is_kept_only_if_its_hash_is_right(tmp_path, text_file, monke
     archive = tmp_path / "enwik8.zip"
     with zipfile.ZipFile(archive, "w") as out:
         out.write(text_file, "enwik8")
-    monkeypatch.setattr(corpus, "ENWIK8_URL", archive.as_uri())
+    monkeypatch.setattr(enwik8, "ENWIK8_URL", archive.as_uri())
     with pytest.raises(ValueError, match="SHA-256"):
-        corpus.find_corpus()
+        enwik8.find_corpus()
     assert list((tmp_path / "cache" / "associative-lstm").iterdir()) == []
-    monkeypatch.setattr(corpus, "ENWIK8_SHA256", corpus.hashlib.sha256(text_file.read_bytes()).hexdigest())
-    assert corpus.find_corpus().read_bytes() == text_file.read_bytes()
-    monkeypatch.setattr(corpus, "ENWIK8_URL", "file:///nowhere")
-    assert corpus.find_corpus().is_file()
+    monkeypatch.setattr(enwik8, "ENWIK8_SHA256", enwik8.hashlib.sha256(text_file.read_bytes()).hexdigest())
+    assert enwik8.find_corpus().read_bytes() == text_file.read_bytes()
+    monkeypatch.setattr(enwik8, "ENWIK8_URL", "file:///nowhere")
+    assert enwik8.find_corpus().is_file()
 
 
 @settings(max_examples=100, deadline=None)

@@ -16,7 +16,7 @@ from associative_lstm.lab.commands.jobs import check_cluster
 from associative_lstm.lab.commands.verdicts import print_outcome
 from associative_lstm.lab.experiments.experiment import Experiment, Measurement
 from associative_lstm.lab.experiments.inside.study import InsideStudy
-from associative_lstm.lab.experiments.learning.figure import LearningFigure
+from associative_lstm.lab.experiments.learning.judging import LearningFigure
 from associative_lstm.lab.experiments.learning.wikipedia import WikipediaFigure
 from associative_lstm.lab.experiments.recall.study import RecallStudy
 from associative_lstm.lab.experiments.registry import EXPERIMENTS

@@ -15,7 +15,7 @@ from associative_lstm.lab.commands.verdicts import print_outcome
 from associative_lstm.lab.experiments.experiment import Outcome
 from associative_lstm.lab.experiments.inside.study import InsideStudy
 from associative_lstm.lab.experiments.learning.curves import Curve
-from associative_lstm.lab.experiments.learning.figure import LearningFigure, preparation
+from associative_lstm.lab.experiments.learning.judging import LearningFigure, preparation
 from associative_lstm.lab.experiments.learning.runs import Logs, make_runs
 from associative_lstm.lab.experiments.learning.wikipedia import WikipediaFigure, figure_10
 from associative_lstm.lab.experiments.recall.cost import plan as plan_of
@@ -24,7 +24,7 @@ from associative_lstm.lab.experiments.recall.grid import needed
 from associative_lstm.lab.experiments.recall.study import RecallStudy
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.sweep.jobs import Execute, GridProgress, Show
-from associative_lstm.lab.tasks.corpus import find_corpus, keep_enwik8
+from associative_lstm.lab.tasks.enwik8 import find_corpus, keep_enwik8
 
 RUNS, OUT, SMOKE = Path("results/runs"), Path("results"), Path("runs/smoke")
 

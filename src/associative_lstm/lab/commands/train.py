@@ -12,7 +12,8 @@ import typer
 
 from associative_lstm.lab.commands.common import Own, completing, console, know, live_line, so_long
 from associative_lstm.lab.networks import NETWORKS
-from associative_lstm.lab.run.config import PRESETS, Config, complete, read_toml
+from associative_lstm.lab.run.config import Config, complete, read_toml
+from associative_lstm.lab.run.recipes import PRESETS
 from associative_lstm.lab.tasks import TASKS
 from associative_lstm.lab.words import counted, nearest
 

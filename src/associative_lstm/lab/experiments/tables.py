@@ -12,8 +12,9 @@ from associative_lstm.lab.draw.tables import markdown_table
 from associative_lstm.lab.experiments.claim import Claim, judge, write_claims
 from associative_lstm.lab.experiments.experiment import Advance, Experiment, Outcome
 from associative_lstm.lab.files import write_atomically
-from associative_lstm.lab.run.config import PRESETS, Config, complete, task_of
+from associative_lstm.lab.run.config import Config, complete, task_of
 from associative_lstm.lab.run.model import build_model, count_parameters
+from associative_lstm.lab.run.recipes import PRESETS
 from associative_lstm.lab.words import counted
 
 SECONDS = 4.0

@@ -8,7 +8,7 @@ import numpy as np
 from associative_lstm.lab.experiments.learning.criteria import spread
 from associative_lstm.lab.experiments.learning.curves import Curve
 from associative_lstm.lab.experiments.learning.drawing import look_of
-from associative_lstm.lab.experiments.learning.figure import LearningFigure
+from associative_lstm.lab.experiments.learning.judging import LearningFigure
 from associative_lstm.lab.experiments.learning.measures import final_cost, solved_at
 from associative_lstm.lab.experiments.learning.runs import CurveRuns, Run
 from associative_lstm.lab.experiments.learning.wikipedia import Passes, WikipediaFigure

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from associative_lstm.lab.experiments.experiment import Points
-from associative_lstm.lab.experiments.learning.measures import WINDOW
-from associative_lstm.lab.experiments.learning.runs import Run, means
+from associative_lstm.lab.experiments.learning.measures import WINDOW, means
+from associative_lstm.lab.experiments.learning.runs import Run
 from associative_lstm.lab.palette import BLUE, NAMED, VERMILION
 from associative_lstm.lab.tasks import TASKS
 

@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from associative_lstm.lab.experiments.claim import BEFORE, FAST, Claim, shown
-from associative_lstm.lab.experiments.learning.figure import preparation
+from associative_lstm.lab.experiments.learning.judging import preparation
 from associative_lstm.lab.experiments.learning.runs import Logs
 from associative_lstm.lab.experiments.registry import EXPERIMENTS
 from associative_lstm.lab.files import as_run_error, write_atomically

@@ -14,7 +14,7 @@ from PIL import Image
 
 from associative_lstm.lab.experiments.claim import Claim, judge, read_claims
 from associative_lstm.lab.experiments.experiment import Experiment
-from associative_lstm.lab.experiments.learning.figure import LearningFigure, OpenClaim
+from associative_lstm.lab.experiments.learning.judging import LearningFigure, OpenClaim
 from associative_lstm.lab.report.learning import Plotted, plots_of
 from associative_lstm.lab.report.lines import Json, points_plot
 from associative_lstm.lab.report.runs import UNREADABLE, Runs

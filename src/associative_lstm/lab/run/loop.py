@@ -19,7 +19,8 @@ from associative_lstm.lab.files import Diverged, Interrupted, RunError, memory_l
 from associative_lstm.lab.run.checkpoint import export_weights, save_checkpoint
 from associative_lstm.lab.run.config import Config
 from associative_lstm.lab.run.evaluation import cost_of_reading
-from associative_lstm.lab.run.folder import WEIGHTS, RunLog, read_config, read_tests
+from associative_lstm.lab.run.folder import WEIGHTS, read_config, read_tests
+from associative_lstm.lab.run.log import RunLog
 from associative_lstm.lab.run.progress import Meter, Show
 from associative_lstm.lab.run.restore import Say, restore
 from associative_lstm.lab.run.signals import Asked, listening

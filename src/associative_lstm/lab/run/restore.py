@@ -12,7 +12,8 @@ from lightning_fabric import Fabric
 from associative_lstm.lab.files import RunError
 from associative_lstm.lab.run.checkpoint import step_of, usable_checkpoints
 from associative_lstm.lab.run.config import LATER, Config
-from associative_lstm.lab.run.folder import LOGS, TESTS, TIMES, WEIGHTS, RunLog, last_step
+from associative_lstm.lab.run.folder import LOGS, TESTS, TIMES, WEIGHTS, last_step
+from associative_lstm.lab.run.log import RunLog
 from associative_lstm.lab.run.schedule import told_by_length
 from associative_lstm.lab.run.step import Trainer, most_of
 from associative_lstm.lab.words import counted

@@ -1,5 +1,6 @@
 """What every task is: a definition, and endless seeded streams of named batches."""
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -118,6 +119,10 @@ class Task(ABC):
     """Expected cost, in :attr:`unit`, of knowing the form of the task and remembering nothing
     (on tasks with an :meth:`answer`: the cost of the answer)."""
 
+    def stream_key(self, split: str, seed: int) -> str:
+        """What :func:`generator` draws a stream by: no two splits, and no two seeds, have anything in common."""
+        return f"{self.name}/{split}/{seed}"
+
     @abstractmethod
     def stream(
         self, batch_size: int, seed: int, *, split: str = "train", rank: int = 0, world_size: int = 1
@@ -189,3 +194,8 @@ def checked_positions(state: dict[str, Any], key: str, count: int) -> list[int]:
 def to_batch(inputs: Any, targets: Any, mask: Any) -> Batch:
     """A batch from NumPy arrays, sharing their memory."""
     return Batch(torch.from_numpy(inputs), torch.from_numpy(targets), torch.from_numpy(mask))
+
+
+def generator(key: str) -> np.random.Generator:
+    """A random generator that depends on the whole text of ``key``."""
+    return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(key.encode()).digest(), "big")))

@@ -1,11 +1,10 @@
 """Streams of whole sequences, for tasks that start from a fresh state every time."""
 
-import hashlib
 from abc import abstractmethod
 
 import numpy as np
 
-from associative_lstm.lab.tasks.base import Batch, CountingStream, Task, lanes_of
+from associative_lstm.lab.tasks.base import Batch, CountingStream, Task, generator, lanes_of
 
 _CHUNK = 128  # sequences of a lane drawn at a time
 
@@ -27,7 +26,7 @@ class EpisodicTask(Task):
     def stream(
         self, batch_size: int, seed: int, *, split: str = "train", rank: int = 0, world_size: int = 1
     ) -> "EpisodicStream":
-        return EpisodicStream(self, lanes_of(batch_size, rank, world_size), f"{self.name}/{split}/{seed}")
+        return EpisodicStream(self, lanes_of(batch_size, rank, world_size), self.stream_key(split, seed))
 
 
 class EpisodicStream(CountingStream):
@@ -47,8 +46,3 @@ class EpisodicStream(CountingStream):
             self._chunk = chunk
         self._behind += 1
         return self._task.lay_out([contents[row] for contents in self._chunks])
-
-
-def generator(key: str) -> np.random.Generator:
-    """A random generator that depends on the whole text of ``key``."""
-    return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(key.encode()).digest(), "big")))

@@ -7,8 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from associative_lstm.lab.tasks.base import Batch, CountingStream, Task, lanes_of, to_batch
-from associative_lstm.lab.tasks.episodic import generator
+from associative_lstm.lab.tasks.base import Batch, CountingStream, Task, generator, lanes_of, to_batch
 
 _CHUNK = 500  # sequences drawn at a time
 
@@ -61,7 +60,7 @@ class FixedTask(Task):
     def _set(self, split: str, seed: int) -> "_Set":
         if split not in self.splits:
             raise ValueError(f"split must be {' or '.join(map(repr, self.splits))}, got {split!r}")
-        key = f"{self.name}/{split}/{seed}"
+        key = self.stream_key(split, seed)
         if key not in self._sets:
             self._sets[key] = _Set(self, key, split, self.sequences if split == "train" else self.tested)
         return self._sets[key]

@@ -106,7 +106,7 @@ class OnlineTask(Task):
     def stream(
         self, batch_size: int, seed: int, *, split: str = "train", rank: int = 0, world_size: int = 1
     ) -> "OnlineStream":
-        return OnlineStream(self, lanes_of(batch_size, rank, world_size), f"{self.name}/{split}/{seed}")
+        return OnlineStream(self, lanes_of(batch_size, rank, world_size), self.stream_key(split, seed))
 
 
 class _Lane:

@@ -7,7 +7,7 @@ import numpy as np
 from torch import Tensor
 
 from associative_lstm.lab.tasks.base import Batch, CountingStream, Task, lanes_of, to_batch
-from associative_lstm.lab.tasks.corpus import Progress, find_corpus
+from associative_lstm.lab.tasks.enwik8 import Progress, find_corpus
 
 
 class Wikipedia(Task):

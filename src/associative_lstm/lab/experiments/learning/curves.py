@@ -16,7 +16,8 @@ from typing import Any
 
 from associative_lstm.lab.networks import Look
 from associative_lstm.lab.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
-from associative_lstm.lab.run.config import PRESETS, Config, complete
+from associative_lstm.lab.run.config import Config, complete
+from associative_lstm.lab.run.recipes import PRESETS
 from associative_lstm.lab.words import counted
 
 RATES = (3e-4, 1e-3, 3e-3, 1e-2)

@@ -11,8 +11,8 @@ from matplotlib.ticker import MaxNLocator
 
 from associative_lstm.lab.draw.pictures import style
 from associative_lstm.lab.experiments.learning.curves import Network
-from associative_lstm.lab.experiments.learning.measures import answer_cost, final_cost, window_of
-from associative_lstm.lab.experiments.learning.runs import CurveRuns, smoothed
+from associative_lstm.lab.experiments.learning.measures import answer_cost, final_cost, smoothed, window_of
+from associative_lstm.lab.experiments.learning.runs import CurveRuns
 from associative_lstm.lab.networks import NETWORKS, Look
 from associative_lstm.lab.tasks import TASKS
 

@@ -31,7 +31,7 @@ from associative_lstm.lab.experiments.learning.curves import (
     Curve,
     curve,
 )
-from associative_lstm.lab.experiments.learning.figure import LearningClaim, LearningFigure, Panel
+from associative_lstm.lab.experiments.learning.judging import LearningClaim, LearningFigure, Panel
 from associative_lstm.lab.experiments.learning.measures import both, final_cost, whole_cost
 from associative_lstm.lab.tasks import TASKS
 

@@ -21,7 +21,7 @@ from associative_lstm.lab.experiments.learning.curves import (
     steady,
 )
 from associative_lstm.lab.experiments.learning.fast import FAST
-from associative_lstm.lab.experiments.learning.figure import LearningClaim, LearningFigure, Otherwise, Panel
+from associative_lstm.lab.experiments.learning.judging import LearningClaim, LearningFigure, Otherwise, Panel
 from associative_lstm.lab.experiments.learning.measures import whole_cost
 from associative_lstm.lab.experiments.learning.wikipedia import FIG10
 from associative_lstm.lab.tasks import TASKS

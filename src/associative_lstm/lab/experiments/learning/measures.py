@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from associative_lstm.lab.experiments.learning.runs import Run, smoothed
+from associative_lstm.lab.experiments.learning.runs import Run
 from associative_lstm.lab.tasks import TASKS
 
 WINDOW = 500
@@ -37,6 +37,22 @@ def answer_cost(run: Run) -> np.ndarray:
 def window_of(run: Run) -> int:
     """The lines of the run's log that ``WINDOW`` minibatches have."""
     return max(1, WINDOW // run.config.log_every)
+
+
+def smoothed(values: np.ndarray, lines: int) -> np.ndarray:
+    """The mean over the last so many ``lines`` of a log before each: as many values less as that takes."""
+    return np.convolve(values, np.full(lines, 1 / lines), mode="valid")
+
+
+def means(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """The mean over each stretch of a log, which begins at ``starts`` and ends where the next one does.
+
+    >>> means(np.array([1.0, 3.0, 5.0]), np.array([0, 2]))
+    array([2., 5.])
+    """
+    if not len(values):
+        return values
+    return np.add.reduceat(values, starts) / np.diff(starts, append=len(values))
 
 
 def _smoothed(run: Run) -> tuple[np.ndarray, np.ndarray]:

@@ -45,22 +45,6 @@ class Run:
         return {test["step"]: test["cost"] for test in read_tests(self.folder)}
 
 
-def smoothed(values: np.ndarray, lines: int) -> np.ndarray:
-    """The mean over the last so many ``lines`` of a log before each: as many values less as that takes."""
-    return np.convolve(values, np.full(lines, 1 / lines), mode="valid")
-
-
-def means(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """The mean over each stretch of a log, which begins at ``starts`` and ends where the next one does.
-
-    >>> means(np.array([1.0, 3.0, 5.0]), np.array([0, 2]))
-    array([2., 5.])
-    """
-    if not len(values):
-        return values
-    return np.add.reduceat(values, starts) / np.diff(starts, append=len(values))
-
-
 def read_run(folder: Path) -> Run:
     """The run in ``folder``, also while it is being made."""
     log = read_log(folder)

@@ -30,14 +30,16 @@ from associative_lstm.lab.experiments.claim import (
 from associative_lstm.lab.experiments.experiment import Outcome
 from associative_lstm.lab.experiments.learning.curves import RATES, Curve, Network
 from associative_lstm.lab.experiments.learning.drawing import look_of
-from associative_lstm.lab.experiments.learning.figure import LearningFigure, OpenClaim, Panel
-from associative_lstm.lab.experiments.learning.runs import SHARE, CurveRuns, Logs, Run, means
+from associative_lstm.lab.experiments.learning.judging import LearningFigure, OpenClaim, Panel
+from associative_lstm.lab.experiments.learning.measures import means
+from associative_lstm.lab.experiments.learning.runs import SHARE, CurveRuns, Logs, Run
 from associative_lstm.lab.files import RunError, write_atomically
-from associative_lstm.lab.run.config import PRESETS, task_of
+from associative_lstm.lab.run.config import task_of
 from associative_lstm.lab.run.evaluation import load_trained, write_text
 from associative_lstm.lab.run.folder import read_config
 from associative_lstm.lab.run.model import build_model, count_parameters
 from associative_lstm.lab.run.packed import runs_below
+from associative_lstm.lab.run.recipes import PRESETS
 from associative_lstm.lab.tasks import Wikipedia
 from associative_lstm.lab.words import counted, printable
 

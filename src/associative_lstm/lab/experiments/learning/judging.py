@@ -1,4 +1,4 @@
-"""A figure of learning curves: its runs; then, from their logs, its pictures, its table and its claims."""
+"""How claims about learning curves are judged, and a figure of them made: runs, then pictures, table and verdicts."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
