@@ -19,28 +19,16 @@ _ONE_HEAD: dict[str, Any] = {"hidden_size": 128}
 _ANY: dict[str, Any] = {"hidden_size": 10, "num_heads": 2}
 
 
-class _Count(event.Listener):
-    """How many functions Numba has compiled, not found on disk."""
-
-    number = 0
-
-    def on_start(self, event: event.Event) -> None:
-        self.number += 1
-
-    def on_end(self, event: event.Event) -> None:
-        pass
-
-
 def main() -> None:
     """Compile for float32: any number of threads, heads, copies, and any size."""
     for threads in (1, 2):
         torch.set_num_threads(threads)
         for what, options in (("one head", _ONE_HEAD), ("any number of heads", _ANY)):
-            begin, count = time.perf_counter(), _Count()
-            with event.install_listener("numba:compile", count):
+            begin, compiled = time.perf_counter(), event.RecordingListener()
+            with event.install_listener("numba:compile", compiled):  # not what is found on disk
                 output, _ = AssociativeLSTM(3, **options)(torch.randn(2, 4, 3))
                 output.sum().backward()
-            took = f"compiled in {time.perf_counter() - begin:.1f} s" if count.number else "found on disk"
+            took = f"compiled in {time.perf_counter() - begin:.1f} s" if compiled.buffer else "found on disk"
             print(f"{what}, {'several threads' if threads > 1 else 'one thread'}: {took}", flush=True)
     folder = loops.forward._cache.cache_path
     print("not kept: no folder can be written" if folder is None or not kept() else f"kept in {folder}")
