@@ -29,15 +29,15 @@ def exponent(values: list[int], times: list[float]) -> float:
     return float(np.polyfit(np.log(values), np.log(times), 1)[0])
 
 
-def growth(quantity: str, count: int, seconds: float, inputs: int = 10) -> dict[str, Any]:
+def growth(quantity: str, count: int, seconds: float) -> dict[str, Any]:
     """Training steps with one quantity grown and the others as in `BASE`."""
     values = RANGES[quantity]
     steps: dict[str, Callable] = {}
     with threads(count):
         for value in values:
             setting = BASE | {quantity: value}
-            layer = net.associative(setting["size"], setting["copies"]).make(inputs)
-            steps[str(value)] = training_step(layer, torch.randn(setting["steps"], setting["batch"], inputs))
+            layer = net.associative(setting["size"], setting["copies"]).make(10)
+            steps[str(value)] = training_step(layer, torch.randn(setting["steps"], setting["batch"], 10))
         timings = in_turns(steps, seconds=seconds, least=5)
     times = [timings[str(value)].median for value in values]
     return {

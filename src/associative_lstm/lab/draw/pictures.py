@@ -54,8 +54,9 @@ def save_figure(figure: Figure, path: Path, *, colours: int | None = None) -> Pa
     return path
 
 
-def contact_sheet(pixels: Tensor, per_line: int, gap: int = 4) -> np.ndarray:
+def contact_sheet(pixels: Tensor, per_line: int) -> np.ndarray:
     """Images side by side on white: ``(count, 3, side, side)`` with values in [0, 1] to ``(height, width, 3)``."""
+    gap = 4
     side = pixels.shape[-1] + gap
     lines = -(-len(pixels) // per_line)
     sheet = pixels.new_ones(3, lines * side - gap, per_line * side - gap)

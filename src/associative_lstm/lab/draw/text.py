@@ -20,23 +20,23 @@ def _characters(task: Task, symbols: Tensor) -> str:
     return text.translate(_VISIBLE)
 
 
-def _text_and_mask(task: Task, batch: Batch, lane: int) -> tuple[str, list[bool]]:
+def _text_and_mask(task: Task, batch: Batch) -> tuple[str, list[bool]]:
     """The targets, after the first symbol of an online stream (which is nobody's target), and what is scored."""
     answer = task.answer(batch)
-    mask = (batch.mask if answer is None else answer)[:, lane].tolist()
-    targets = batch.targets[:, lane]
+    mask = (batch.mask if answer is None else answer)[:, 0].tolist()
+    targets = batch.targets[:, 0]
     if task.episodic:
         return _characters(task, targets), mask
-    return _characters(task, torch.cat([batch.inputs[:1, lane], targets])), [False, *mask]
+    return _characters(task, torch.cat([batch.inputs[:1, 0], targets])), [False, *mask]
 
 
-def scored_lines(task: Task, batch: Batch, logits: Tensor | None = None, lane: int = 0) -> Iterator[Text]:
-    """The text in lines, scored symbols in colour and marked from below.
+def scored_lines(task: Task, batch: Batch, logits: Tensor | None = None) -> Iterator[Text]:
+    """The text of the first lane in lines, scored symbols in colour and marked from below.
 
     With the ``logits`` of a network, they are red where it is wrong, and below is what it said.
     """
-    text, mask = _text_and_mask(task, batch, lane)
-    said = text if logits is None else _characters(task, logits[:, lane].argmax(-1)).rjust(len(text))
+    text, mask = _text_and_mask(task, batch)
+    said = text if logits is None else _characters(task, logits[:, 0].argmax(-1)).rjust(len(text))
     for start in range(0, len(text), _WIDTH):
         line, below = Text(), Text()
         for k in range(start, min(start + _WIDTH, len(text))):
@@ -49,13 +49,13 @@ def scored_lines(task: Task, batch: Batch, logits: Tensor | None = None, lane: i
         yield below
 
 
-def bit_rows(task: Task, batch: Batch, logits: Tensor, lane: int = 0) -> Iterator[Text]:
-    """Scored bit vectors as columns, one row per bit; a bit that the network has wrong is red."""
-    steps = batch.mask[:, lane].nonzero().flatten().tolist()
+def bit_rows(task: Task, batch: Batch, logits: Tensor) -> Iterator[Text]:
+    """Scored bit vectors of the first lane as columns, one row per bit; a bit that the network has wrong is red."""
+    steps = batch.mask[:, 0].nonzero().flatten().tolist()
     for bit in range(task.output_size):
         line = Text()
         for t in steps:
-            target, said = bool(batch.targets[t, lane, bit] > 0.5), bool(logits[t, lane, bit] > 0)
+            target, said = bool(batch.targets[t, 0, bit] > 0.5), bool(logits[t, 0, bit] > 0)
             line.append("█" if target else "·", style="green" if target == said else "bold red")
             line.append(" " if target == said else "✗", style="red")
         yield line

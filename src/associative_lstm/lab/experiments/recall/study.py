@@ -141,13 +141,11 @@ CLOSE = 0.02
 """Accuracies that differ by less in the mean of the seeds are called equal."""
 
 
-def _reaches(
-    setting: str, networks: Sequence[str], least: float, what: str = "accuracy"
-) -> Callable[..., Judged]:
+def _reaches(setting: str, networks: Sequence[str], least: float) -> Callable[..., Judged]:
     """All of the networks reach an accuracy, in the mean of the seeds."""
 
     def decide(measured: Measured) -> Judged:
-        means = {_label(setting, name): _mean(measured, setting, name, what) for name in networks}
+        means = {_label(setting, name): _mean(measured, setting, name) for name in networks}
         return all(mean >= least for mean in means.values()), dict(means)
 
     return decide
