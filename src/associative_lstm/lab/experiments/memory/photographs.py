@@ -1,5 +1,6 @@
 """Photographs as the paper stores them: 3 x 110 x 110, a vector of which half is real and half imaginary."""
 
+import itertools
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -121,12 +122,8 @@ def _embedded_crops() -> Iterator[tuple[str, np.ndarray]]:
     for name, photo in photos.items():
         yield f"{name}, whole", _square(photo)
     squares = [_squares(photos[photo.name], photo) for photo in EMBEDDED]
-    while squares:
-        for cutter in list(squares):
-            try:
-                yield next(cutter)
-            except StopIteration:
-                squares.remove(cutter)
+    for one_of_each in itertools.zip_longest(*squares):
+        yield from filter(None, one_of_each)
 
 
 def _squares(image: Image.Image, photo: Photo) -> Iterator[tuple[str, np.ndarray]]:
