@@ -83,7 +83,10 @@ class AssociativeBase(nn.Module):
     def extra_repr(self) -> str:
         parts = [f"{self.input_size}, {self.hidden_size}"]
         chosen = self.options.choices()
-        for name, parameter in list(inspect.signature(type(self)).parameters.items())[2:]:
+        ours = next(
+            each for each in type(self).__mro__ if AssociativeBase in each.__bases__
+        )  # not a subclass of it
+        for name, parameter in list(inspect.signature(ours).parameters.items())[2:]:
             default = chosen.get(name, parameter.default)
             value = getattr(self.options, name, getattr(self, name, default))
             if value != default:

@@ -67,6 +67,7 @@ def test_all_networks_of_a_setting_are_trained_alike():
         assert SWEEP_SEED not in SEEDS
         assert all(c.swept_with == SWEEP_SEED for c in curves if len(c.rates) > 1)
         own = {"model", "hidden_size", "copies", "heads", "head_size", "permutation", "convolution"}
+        own |= {"negative_eigenvalues"}
         rest = [{k: v for k, v in c.network.values.items() if k not in own} for c in curves]
         assert all(values == rest[0] for values in rest)
 

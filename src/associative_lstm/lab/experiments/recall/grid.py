@@ -157,12 +157,23 @@ def _copies(pairs: int) -> Setting:
     return Setting(name, title, "mqar-stacked", 2 * pairs, points, values, rates=(5e-3,))
 
 
-def _tracking(task: str, title: str, steps: int, **values: Any) -> Setting:
-    points = [*_MEDIUM, _rival("large", "attention", 1, 32)]
+def _of_all_kinds(task: str, title: str, steps: int, *more: Point, **values: Any) -> Setting:
+    points = [*_MEDIUM, *more, _rival("large", "attention", 1, 32)]
     return Setting(task, title, task, steps, points, values)
 
 
-_mad = functools.partial(_tracking, batch_size=32, previous=True)
+def _negative(model: str) -> Point:
+    """A delta rule whose steps can turn the memory's sign, by which a linear recurrence can keep track."""
+    plain = _BY_NAME[f"{model}-1x32"]
+    kind, values = f"{plain.kind}, eigenvalues from -1", dict(plain.values) | {"negative_eigenvalues": True}
+    return Point(f"{plain.name}-negative", f"{kind}, 1 head of 32", kind, plain.size, values)
+
+
+_mad = functools.partial(_of_all_kinds, batch_size=32, previous=True)
+
+
+def _tracking(task: str, title: str, steps: int) -> Setting:
+    return _of_all_kinds(task, title, steps, _negative("deltanet"), _negative("gated-deltanet"))
 
 
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
