@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from associative_lstm.lab.draw.curves import plot_runs
+from associative_lstm.lab.draw.runs import plot_runs
 from associative_lstm.lab.run.config import complete
 from associative_lstm.lab.run.folder import read_log
 from associative_lstm.lab.run.loop import train

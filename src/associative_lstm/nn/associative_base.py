@@ -1,17 +1,34 @@
-"""What the Associative LSTM's cell and layer share: options as attributes, parameters, permutations."""
+"""What the Associative LSTM's cell and layer share: state, options as attributes, parameters, permutations."""
 
 import inspect
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from associative_lstm import functional as F
 from associative_lstm.kernels.associative.rows import Rows
 from associative_lstm.nn import start
 from associative_lstm.nn.checks import check_dtype
 from associative_lstm.nn.options import Options
+
+
+class AssociativeLSTMState(NamedTuple):
+    """What a sequence leaves behind: the last output h and the memory traces c of every layer.
+
+    >>> AssociativeLSTMState(h=torch.zeros(1, 2, 8), c=torch.zeros(1, 2, 4, 8)).c.shape
+    torch.Size([1, 2, 4, 8])
+    """
+
+    h: Tensor
+    c: Tensor
+
+
+# So that a program of torch.export, whose result is such a state, can be saved.
+torch.utils._pytree._register_namedtuple(
+    AssociativeLSTMState, serialized_type_name="associative_lstm.nn.AssociativeLSTMState"
+)
 
 
 class AssociativeBase(nn.Module):

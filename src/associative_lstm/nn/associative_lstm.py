@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from associative_lstm.kernels import ALL_BACKENDS, associative
 from associative_lstm.kernels.associative import reference
-from associative_lstm.nn.associative_base import AssociativeBase
+from associative_lstm.nn.associative_base import AssociativeBase, AssociativeLSTMState
 from associative_lstm.nn.checks import (
     check_choice,
     check_fraction,
@@ -21,7 +21,6 @@ from associative_lstm.nn.checks import (
     float_precision,
 )
 from associative_lstm.nn.options import Options
-from associative_lstm.nn.state import AssociativeLSTMState
 
 State = tuple[Tensor, Tensor]
 

@@ -5,10 +5,9 @@ from torch import Tensor, nn
 
 from associative_lstm.functional import check_permutations
 from associative_lstm.kernels.associative import reference
-from associative_lstm.nn.associative_base import AssociativeBase
+from associative_lstm.nn.associative_base import AssociativeBase, AssociativeLSTMState
 from associative_lstm.nn.checks import check_input, check_pair, check_state, float_precision
 from associative_lstm.nn.options import Options
-from associative_lstm.nn.state import AssociativeLSTMState
 
 
 class AssociativeLSTMCell(AssociativeBase):

@@ -16,7 +16,7 @@ from associative_lstm.lab.bench import speed
 from associative_lstm.lab.bench.timing import Timing
 from associative_lstm.lab.experiments import tables
 from associative_lstm.lab.experiments.claim import judge, read_claims, write_claims
-from associative_lstm.lab.experiments.memory import capacity, fig1, fig2, properties
+from associative_lstm.lab.experiments.memory import capacity, fig1_images, fig2_error, properties
 from associative_lstm.lab.experiments.memory.bindings import BINDINGS, retrieve
 from associative_lstm.lab.experiments.registry import EXPERIMENTS
 from associative_lstm.lab.run.config import complete
@@ -35,7 +35,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def test_figure_1(tmp_path: Path) -> None:
-    outcome = fig1.run(tmp_path / "new" / "folder", count=3)
+    outcome = fig1_images.run(tmp_path / "new" / "folder", count=3)
     png, data, claims = outcome.written
     assert picture(png)[0] > 900
     assert png.stat().st_size < 1_000_000
@@ -66,7 +66,7 @@ def test_figure_1_from_a_folder_through_the_command(
 
 def test_figure_2(tmp_path: Path) -> None:
     done: list[None] = []
-    outcome = fig2.run(tmp_path, draws=2, largest=6, advance=lambda: done.append(None))
+    outcome = fig2_error.run(tmp_path, draws=2, largest=6, advance=lambda: done.append(None))
     assert len(done) == 2
     assert picture(tmp_path / "fig2.png")[0] > 900
     table = rows(tmp_path / "fig2.csv")
@@ -81,7 +81,7 @@ def test_figure_2(tmp_path: Path) -> None:
     assert set(outcome.cost) == {"seconds", "processor_seconds", "peak_mebibytes"}
     assert 10 < outcome.cost["peak_mebibytes"] < 2**20  # the unit is right
     claims = (tmp_path / "claims.json").read_bytes()
-    fig2.run(tmp_path, draws=2, largest=6)
+    fig2_error.run(tmp_path, draws=2, largest=6)
     assert (tmp_path / "claims.json").read_bytes() == claims  # nothing in it depends on the clock
 
 
@@ -92,7 +92,7 @@ def test_the_verdicts_of_figure_2_can_fail() -> None:
         "images": {n: [(n**2.0, float(n))] for n in grid},  # not linear
         "both": {n: [(float(n), 1.0)] for n in grid},  # not flat
     }
-    assert [claim.verdict for claim in fig2.judge_panels(wrong, 50)] == ["fails"] * 4
+    assert [claim.verdict for claim in fig2_error.judge_panels(wrong, 50)] == ["fails"] * 4
 
 
 def test_properties(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def demo(
 
     Example: alstm demo
     """
-    from associative_lstm.lab.draw.curves import plot_runs
+    from associative_lstm.lab.draw.runs import plot_runs
     from associative_lstm.lab.experiments.demo import ask, compile_kernels, demo_configs, train_side_by_side
     from associative_lstm.lab.files import RunError
     from associative_lstm.lab.inside.page import load, samples, write_page

@@ -1,7 +1,6 @@
 """`alstm eval` and `alstm compare`: what has become of runs."""
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -30,15 +29,12 @@ def evaluate(
     Example: alstm eval runs/assignment-associative-lstm-128-4-copies-seed-0
     """
     from associative_lstm.lab.run.evaluation import evaluate as measure
-    from associative_lstm.lab.run.evaluation import load_trained
-    from associative_lstm.lab.tasks import Batch
+    from associative_lstm.lab.run.evaluation import held_out, load_trained
 
     know(own)
     trained = load_trained(run, progress=errors.print, device=device)
     task = trained.task
-    whole = task.read_test(lanes=lanes) if batches is None else None
-    stream: Iterable[Batch] = task.stream(lanes, seed, split="test") if whole is None else whole
-    batches = len(whole) if whole is not None else batches or 20
+    stream, batches = held_out(task, lanes, seed, batches)
     with progress_bar("evaluating", batches) as advance:
         result = measure(trained.model, task, stream, batches, advance)
     low, high = result.interval
@@ -67,7 +63,7 @@ def compare(
 
     Example: alstm compare runs/assignment-* --out curves.png
     """
-    from associative_lstm.lab.draw.curves import curve_key, format_of, labels_of, plot_runs
+    from associative_lstm.lab.draw.runs import curve_key, format_of, labels_of, plot_runs
     from associative_lstm.lab.run.folder import read_config, read_log
 
     format_of(out)

@@ -169,7 +169,7 @@ def _speaks() -> bool:
 
 def _watch(task: str, folder: Path, work: Callable[..., Path]) -> None:
     """Do the work on a run, and show how far it is; then draw its curve, and say how it ended and where it is."""
-    from associative_lstm.lab.draw.curves import plot_runs
+    from associative_lstm.lab.draw.runs import plot_runs
     from associative_lstm.lab.run.folder import read_config, read_log
 
     if not _speaks():

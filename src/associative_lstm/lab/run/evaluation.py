@@ -114,6 +114,16 @@ def read(
         yield batch, logits
 
 
+def held_out(task: Task, lanes: int, seed: int, batches: int | None) -> tuple[Iterable[Batch], int]:
+    """What a network is evaluated on: so many batches that it has not been trained on.
+
+    Unless told how many, the whole test split where the task has one, else 20.
+    """
+    if batches is None and (whole := task.read_test(lanes=lanes)) is not None:
+        return whole, len(whole)
+    return task.stream(lanes, seed, split="test"), batches or 20
+
+
 def evaluate(
     model: SequenceModel,
     task: Task,

@@ -1,6 +1,6 @@
 """The pictures of `alstm compare`: colours of the figures, and two runs of a network told apart."""
 
-from associative_lstm.lab.draw.curves import labels_of, looks_of
+from associative_lstm.lab.draw.runs import labels_of, looks_of
 from associative_lstm.lab.experiments.learning.curves import NETWORKS
 from associative_lstm.lab.experiments.learning.drawing import look_of
 from associative_lstm.lab.run.config import complete
