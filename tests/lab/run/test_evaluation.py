@@ -99,7 +99,7 @@ def test_a_crash_in_an_evaluation_loses_that_evaluation_only(tmp_path, text, mon
     train(config(text), tmp_path / "whole")
 
     def crash(model, task, batches, advance):
-        next(batches)
+        next(iter(batches))
         raise Crash
 
     with monkeypatch.context() as patch:
