@@ -55,9 +55,9 @@ def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = Fal
         seeds = max((len(c.runs) for c in curves), default=0)
         shown = f"median of up to {seeds} seeds, and each" if seeds > 1 else "one seed"
         left.set_title(shown, loc="left", fontsize=11, color="0.35")
-        right.set_title(
-            "the same, logarithmic; every network at its best rate", loc="left", fontsize=11, color="0.35"
-        )
+        swept = any(len(c.curve.rates) > 1 for c in curves)
+        rates = "every network at its best rate" if swept else "all at the same rate"
+        right.set_title(f"the same, logarithmic; {rates}", loc="left", fontsize=11, color="0.35")
     return picture
 
 
