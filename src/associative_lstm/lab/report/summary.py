@@ -62,7 +62,7 @@ def counts_in_words(sections: Sequence[Section]) -> str:
     paper, our_own = claims[False], claims[True]
     lines = [f"Of the paper's {len(paper)} claims {_in_words(c.verdict for c in paper)}."]
     if again := [reading for c in paper if (reading := c.read(FAST))]:
-        run = [reading.verdict for reading in again if "not_yet_run" not in reading.numbers]
+        run = [each.verdict for each in again if each.runs and "not_yet_run" not in each.numbers]
         lines.append(
             f"By the fast recipe, of the {len(again)} of them about learning, {len(run)} have been run so far: "
             f"{_in_words(run)}."

@@ -97,7 +97,8 @@ class Attention(Stack):
 
     def _fitted(self, shapes: dict[str, tuple[int, ...]], parts: list[Any]) -> dict[str, tuple[int, ...]]:
         """Keys and values may be of any number of steps, but all of as many."""
-        steps = {p.shape[2] for p, name in zip(parts, shapes, strict=True) if _grows(name) and p.dim() == 4}
+        growing = [p for p, name in zip(parts, shapes, strict=True) if _grows(name) and isinstance(p, Tensor)]
+        steps = {p.shape[2] for p in growing if p.dim() == 4}
         if len(steps) != 1:
             raise ValueError("state: expected keys and values of as many steps in every block")
         return {

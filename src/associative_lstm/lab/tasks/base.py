@@ -146,10 +146,12 @@ class Task(ABC):
 
     def encode(self, text: str) -> np.ndarray:
         """The symbols of ``text``; a character outside the vocabulary is an error that names it."""
-        codes = {character: k for k, character in enumerate(self.vocabulary or "")}
+        if self.vocabulary is None:
+            raise ValueError(f"task {self.name!r} is no text that could be continued")
+        codes = {character: k for k, character in enumerate(self.vocabulary)}
         if unknown := [character for character in text if character not in codes]:
             raise ValueError(f"task {self.name!r}: character {unknown[0]!r} is not in its vocabulary")
-        return np.array([codes[character] for character in text])
+        return np.array([codes[character] for character in text], np.int64)
 
     def decode(self, symbols: Tensor) -> str:
         """The text of a one-dimensional tensor of symbols."""

@@ -43,8 +43,8 @@ _LOWER_OVER_ALL = (
     "overlap or the means are closer"
 )
 _LENGTHS_DIFFER = (
-    "by the fast recipe 3 heads are trained for 150,000 minibatches and the others for 10,000, and the rate falls "
-    "towards the end of each"
+    "on arithmetic, by the fast recipe, 3 heads are trained for 150,000 minibatches of 2 sequences, all others for "
+    "10,000, and the rate falls towards the end of each"
 )
 _FALLS = "undecided if the others diverge, or end earlier than planned or while improving by 2 % per tenth"
 _FELL = "undecided if the others diverge, or end while improving by 5 % per tenth"
