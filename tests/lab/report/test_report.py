@@ -20,7 +20,13 @@ from associative_lstm.lab.experiments.learning.wikipedia import NETWORKS
 from associative_lstm.lab.experiments.registry import EXPERIMENTS
 from associative_lstm.lab.report.page import write_report
 from associative_lstm.lab.report.sections import Section
-from associative_lstm.lab.report.summary import SENTENCES, as_markdown, by_the_fast_recipe, sentences
+from associative_lstm.lab.report.summary import (
+    SENTENCES,
+    as_markdown,
+    by_the_fast_recipe,
+    counts_in_words,
+    sentences,
+)
 from associative_lstm.lab.run.config import complete
 from associative_lstm.lab.run.folder import read_log
 from made_runs import sweep_run, write_lines, write_run
@@ -451,3 +457,13 @@ def test_other_seeds(tmp_path):
     plots = json.loads(Document((tmp_path / "a.html").read_text()).data)["plots"]
     chosen = plots["fig6"]["series"][0]["views"]["best"]
     assert chosen == [f"xml/lstm-128/lr0.003-seed{seed}" for seed in (5, 6, 7)]
+
+
+def test_what_is_not_judged_by_the_fast_recipe_is_not_counted_as_run(tmp_path):
+    [claim] = (claim for claim in FIGURES["choices"].claims if claim.not_fast)
+    run = replace(judge("", "", True), readings=(Reading(FAST, "fails", runs=("a run",)),))
+    judged = {"a": claim.judge(Logs(tmp_path)), "b": run}
+    text = counts_in_words([Section("a", "A", "", claims=judged)])
+    assert (
+        "of the 2 of them about learning, 1 have been run so far: 0 hold, 1 fail and 0 are undecided" in text
+    )
