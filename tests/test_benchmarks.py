@@ -35,7 +35,8 @@ def test_the_corpus_is_mapped_and_not_copied(tmp_path):
 def test_the_plan_adds_up_runs_of_a_curve():
     row = script("scaling")._row(smoke(curve("assignment", "associative-lstm-4")))
     assert len(row["run_hours"]) == 1 + 10  # two rates of which one goes on, ten seeds
-    assert row["checkpoints"] == row["log_lines"] == 2 + 10 * 5
+    assert row["log_lines"] == 2 + 10 * 5
+    assert row["checkpoints"] == 10
     assert row["checkpoint_bytes"] > 1000
     assert sum(row["run_hours"]) > 10 * row["whole_run_hours"] > 0
 

@@ -45,3 +45,5 @@ def wikipedia(folder, text):
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]))
+    sys.stderr.flush()
+    os._exit(0)  # threads of PyTorch's group that outlive the interpreter abort the process now and then
