@@ -1,4 +1,7 @@
-"""The numbers that the weights and biases of an Associative LSTM start from; times to keep for, of an LSTM too."""
+"""The numbers that the weights and biases of an Associative LSTM start from; times to keep for, of an LSTM too.
+
+What ``start="paper"`` and ``"fast"`` stand for is ``STARTS`` in ``options.py``.
+"""
 
 import torch
 from torch import Tensor, nn

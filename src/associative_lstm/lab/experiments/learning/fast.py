@@ -1,7 +1,7 @@
 """Ours, not the paper's: a start and a recipe that learn in fewer minibatches, and what each part is worth.
 
 Every claim was written down before the runs of its seeds were made; ``report/method.md`` says what was changed since.
-The networks are in ``curves.py``.
+The networks are in ``curves.py``, also those by which the paper's claims are judged a second time.
 """
 
 import itertools
