@@ -30,6 +30,8 @@ KINDS = [
     {"num_copies": 3, "num_heads": 2, "rotation": 0.7},
     {"num_copies": 2, "num_layers": 2, "bidirectional": True, "rotation": 1.0},
     {"num_copies": 2, "num_layers": 2, "dropout": 0.5},
+    {"num_copies": 2, "num_layers": 3, "residual": True},
+    {"num_copies": 2, "num_heads": 2, "num_layers": 2, "bidirectional": True, "residual": True},
 ]
 every_kind = pytest.mark.parametrize("options", KINDS, ids=str)
 
@@ -58,7 +60,9 @@ def close(a, b, limit=EXACT):
 def output_of(seen, layer):
     """The layer's output from what was seen of it."""
     directions = 2 if layer.bidirectional else 1
-    return torch.cat([one.h.flatten(-2) for one in seen[-directions:]], -1)
+    h = [one.h.flatten(-2) for one in seen]
+    outputs = [torch.cat(h[k : k + directions], -1) for k in range(0, len(h), directions)]
+    return torch.stack(outputs).sum(0) if layer.residual else outputs[-1]
 
 
 @every_kind
@@ -163,15 +167,17 @@ def test_nothing_is_recalled_from_later_steps():
 class Model(nn.Module):
     """What `attribute` asks for: layers and a readout."""
 
-    def __init__(self, *layers, symbols=4):
+    def __init__(self, *layers, symbols=4, residual=False):
         super().__init__()
         self.layers = nn.ModuleList(layers)
+        self.residual = residual
         width = layers[-1].num_heads * N * (2 if layers[-1].bidirectional else 1)
         self.readout = nn.Linear(width, symbols).double()
 
     def forward(self, x, state=None):
         for k, layer in enumerate(self.layers):
-            x, _ = layer(x, None if state is None else state[k])
+            y, _ = layer(x, None if state is None else state[k])
+            x = x + y if self.residual and k else y
         return self.readout(x)
 
 
@@ -219,6 +225,19 @@ def test_other_networks_may_stand_below_and_symbols_are_one_hot():
     )
     logits = model(nn.functional.one_hot(symbols, 4).double(), states) / math.log(2)
     close(inside.attribute(model, symbols, 3, states).total, logits[..., 3])
+
+
+@pytest.mark.parametrize("residual", [False, True])
+def test_a_logit_takes_what_comes_around_the_last_layer(residual):
+    layers = [AssociativeLSTM(INPUT if k == 0 else N, N, 2, residual=residual).double() for k in range(3)]
+    model = Model(*layers, residual=True)
+    x = torch.randn(T, B, INPUT, dtype=torch.float64)
+    logits = model(x) / math.log(2)
+    attributed = inside.attribute(model, x, 2)
+    close(attributed.total, logits[..., 2])
+    packed = pack_padded_sequence(x[:, :2], torch.tensor([4, T]), enforce_sorted=False)
+    close(inside.attribute(model, packed, 2).total[:4, 0], logits[:4, 0, 2])
+    assert not torch.equal(attributed.bias, inside.attribute(Model(*layers), x, 2).bias)
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])

@@ -168,6 +168,7 @@ def associative_lstm(
     h_0=None,
     c_0=None,
     lengths=None,
+    residual=False,
 ):
     """The whole network, layers and directions ordered as in ``torch.nn.LSTM``, without dropout.
 
@@ -179,7 +180,8 @@ def associative_lstm(
     ``x``: (T, B, input); ``h_0``: (D num_layers, B, N_heads N_h); ``c_0``: (D num_layers, B, copies, N_h),
     with D = 2 directions if ``bidirectional``, else 1; ``hidden_size`` is N_h. With ``lengths`` (B,), item b
     is the sequence x[:lengths[b], b]: its final states are those after its own last step, the backward
-    direction starts at its own last element, and outputs beyond it are 0.
+    direction starts at its own last element, and outputs beyond it are 0. With ``residual`` every layer but the
+    lowest adds its input to its output.
 
     Returns ``output`` (T, B, D N_heads N_h), the last layer's h_t, forward then backward; and ``h_n``,
     ``c_n`` in the shapes of ``h_0``, ``c_0``. All are float64, complex ones as [real half, imaginary half].
@@ -243,6 +245,7 @@ def associative_lstm(
             outputs.append(output)
             h_n.append(last_h)
             c_n.append(last_c)
-        layer_input = np.concatenate(outputs, axis=-1)
+        given = np.concatenate(outputs, axis=-1)
+        layer_input = given + layer_input if residual and layer > 0 else given
 
     return layer_input, np.array(h_n), np.array(c_n)

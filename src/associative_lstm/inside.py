@@ -80,7 +80,7 @@ class Attribution(NamedTuple):
     initial: Tensor
     """What the initial state left, ``(reads, B, D * heads)``."""
     bias: Tensor
-    """The readout's own, ``(reads, B)``."""
+    """The readout's own, and in a residual stack what comes to it around the last layer, ``(reads, B)``."""
 
     @property
     def total(self) -> Tensor:
@@ -158,7 +158,8 @@ def attribute(
 
     Args:
         model: has ``layers``, networks each reading the output of the one before, the last an `AssociativeLSTM`, and
-            ``readout``, an `nn.Linear` on it: such as the lab's SequenceModel.
+            ``readout``, an `nn.Linear` on it: such as the lab's SequenceModel. If it is ``residual``, the layers
+            above the first add what they read to what they give.
         x: what the model reads: vectors, or symbols (whole numbers), which become one-hot vectors.
         symbol: one for all reads, or a tensor with one for each, ``(reads, B)``.
         state: the states of the ``layers``.
@@ -177,6 +178,9 @@ def attribute(
     steps = _steps(reads, fed.steps)
     weight, bias = _rows(model.readout, fed.take(symbol, len(steps)), against)
     passes = list(fed.passes())[-(2 if layer.bidirectional else 1) :]
+    for around in (fed.around, fed.x if _is_residual(model) else None):
+        if around is not None:
+            bias = bias + (weight * around[steps]).sum(-1)
     parts = []
     for p, w in zip(passes, weight.chunk(len(passes), -1), strict=True):
         q, g_o = (fed.turn(tensor, p.reverse)[steps] for tensor in (p.inside.q, p.inside.g_o))
@@ -260,6 +264,7 @@ class _Fed:
         self._mirror = torch.where(t < self.lengths, self.lengths - 1 - t, t).to(self.x.device)
         self._read = (t < self.lengths).to(self.x.device)  # (T, B)
         self.state = None if state is None else self._checked(state, batch)
+        self.around: Tensor | None = None  # what is added to what the last layer gives
 
     def _checked(self, state: State, batch: int) -> State:
         self.layer._check_state(state, () if self._single else (batch,))
@@ -307,7 +312,9 @@ class _Fed:
                 p = self._follow(x, f"_l{k}{direction}", k * len(directions) + d, bool(direction))
                 outputs.append(self.turn(p.inside.h.flatten(2), p.reverse))
                 yield p
-            x = torch.cat(outputs, -1)
+            below, x = x, torch.cat(outputs, -1)
+            if layer.residual and k:
+                self.around, x = below, x + below
 
     def _follow(self, x: Tensor, suffix: str, index: int, reverse: bool) -> _Pass:
         """The layer's recurrence, and from the outputs before each step everything that was in it."""
@@ -405,10 +412,17 @@ def _last(model: Any, x: Tensor | PackedSequence, state: Sequence[Any] | None) -
     x = _mapped(x, Tensor.double)
     *below, last = (copy.deepcopy(layer).double().eval() for layer in model.layers)
     states = [None] * len(model.layers) if state is None else [_doubled(part) for part in state]
-    for layer, given in zip(below, states, strict=False):
+    for k, (layer, given) in enumerate(zip(below, states, strict=False)):
         with torch.no_grad():
-            x = layer(x, given)[0]
+            before, x = x, layer(x, given)[0]
+        if _is_residual(model) and k:
+            x = _mapped(x, before.data.add)
     return last, x, states[-1]
+
+
+def _is_residual(model: Any) -> bool:
+    """Whether its layers above the first add what they read to what they give."""
+    return bool(getattr(model, "residual", False)) and len(model.layers) > 1
 
 
 def _rows(readout: nn.Linear, symbols: Tensor, against: int | str | None) -> tuple[Tensor, Tensor]:

@@ -47,6 +47,7 @@ def run_twin(layer, x, h_0=None, c_0=None, lengths=None):
         None if h_0 is None else h_0.numpy(),
         None if c_0 is None else c_0.numpy(),
         None if lengths is None else lengths.numpy(),
+        layer.residual,
     )
 
 
@@ -99,6 +100,15 @@ def test_initial_state_when_none_is_given(learn_initial_state, backend):
 @pytest.mark.parametrize("backend", ["reference", "fused"])
 def test_packed_sequence(backend):
     layer, h_0, c_0, x = layer_and_state(backend, num_heads=2, num_copies=3, num_layers=2, bidirectional=True)
+    agree(layer, x, (h_0, c_0), torch.tensor([3, 7, 5]))
+
+
+@pytest.mark.parametrize("backend", ["reference", "fused"])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_layers_that_add_what_they_read(bidirectional, backend):
+    options = {"num_heads": 2, "num_copies": 3, "num_layers": 3, "bidirectional": bidirectional}
+    layer, h_0, c_0, x = layer_and_state(backend, residual=True, **options)
+    agree(layer, x, (h_0, c_0))
     agree(layer, x, (h_0, c_0), torch.tensor([3, 7, 5]))
 
 

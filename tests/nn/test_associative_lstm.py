@@ -44,6 +44,7 @@ def test_signature():
         "bidirectional": False,
     }
     keywords = {
+        "residual": False,
         "num_copies": 1,
         "num_heads": 1,
         "recurrent_update": True,

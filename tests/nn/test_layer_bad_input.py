@@ -96,9 +96,12 @@ def test_options_of_the_layer(options, error, words):
         AssociativeLSTM(3, 8, **options)
 
 
-def test_dropout_without_a_layer_to_act_on_is_said():
-    with pytest.warns(UserWarning, match="dropout: acts between layers, and there is only one"):
-        AssociativeLSTM(3, 8, dropout=0.5)
+@pytest.mark.parametrize("options", [{"dropout": 0.5}, {"residual": True}])
+def test_what_acts_between_layers_says_so_if_there_is_one(options):
+    with pytest.warns(
+        UserWarning, match=f"{next(iter(options))}: acts between layers, and there is only one"
+    ):
+        AssociativeLSTM(3, 8, **options)
 
 
 @each_backend

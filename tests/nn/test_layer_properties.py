@@ -238,6 +238,17 @@ def test_dropout_between_layers_in_training_only(backend):
 
 
 @each_backend
+def test_dropout_leaves_what_goes_around_a_layer(backend):
+    x = torch.randn(5, 3, INPUT, dtype=torch.float64)
+    layer = make(backend, hidden_size=6, num_layers=3, residual=True, dropout=1.0)
+    output, (h_n, _) = layer(x)
+    assert torch.equal(output[-1], h_n[2])  # of the first two layers nothing is left
+    layer.eval()
+    output, (h_n, _) = layer(x)
+    assert torch.equal(output[-1], h_n[2] + (h_n[1] + h_n[0]))
+
+
+@each_backend
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_cells_of_every_step_end_in_the_final_state(backend, bidirectional):
     layer = make(backend, hidden_size=6, num_layers=2, num_copies=3, bidirectional=bidirectional)

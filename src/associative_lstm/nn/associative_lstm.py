@@ -53,6 +53,8 @@ class AssociativeLSTM(AssociativeBase):
         batch_first: x and output are ``(B, T, ...)`` instead of ``(T, B, ...)``. States are not affected.
         dropout: probability of dropout on the output of every layer but the last, in training.
         bidirectional: also read the sequence from its end; the outputs of both directions side by side.
+        residual: every layer above the first adds what it reads to what it gives, so that a deep stack learns about
+            as soon as one layer. h_n has what the layers give before that.
         num_copies: copies of the memory. More copies give a less noisy memory and no more parameters.
         num_heads: items written and read at each step.
         recurrent_update: False leaves out W_hu, so that the update is an embedding of x.
@@ -72,7 +74,7 @@ class AssociativeLSTM(AssociativeBase):
             modulus a and random phases, so that a one-hot x is written as a code of its symbol (dense inputs add up
             such codes and are cut by the bound); or ``"pass"``, which passes on what another layer gives: W_xu is
             the identity times 4, because two gates start half open. With codes, so start all layers above the
-            first: signal and gradient do not fade with depth, and four layers learn about as soon as one.
+            first: signal and gradient do not fade with depth.
         horizon: the longest time of these forget gates, in steps: about as long as what is to be remembered.
         permutation: ``"random"`` (the paper's), or ``"shift"``: cyclic shifts by distinct offsets, drawn at random.
             No unit then meets the same element of a key in two copies, so that copies average noise best.
@@ -136,6 +138,7 @@ class AssociativeLSTM(AssociativeBase):
         dropout: float = 0.0,
         bidirectional: bool = False,
         *,
+        residual: bool = False,
         num_copies: int = 1,
         num_heads: int = 1,
         recurrent_update: bool = True,
@@ -162,12 +165,16 @@ class AssociativeLSTM(AssociativeBase):
         check_positive_int("keep_states_every", keep_states_every)
         check_choice("backend", backend, ALL_BACKENDS)
         check_fraction("dropout", dropout)
-        if dropout and num_layers == 1:
-            warnings.warn("dropout: acts between layers, and there is only one", UserWarning, stacklevel=2)
+        for name, between in (("dropout", dropout), ("residual", residual)):
+            if between and num_layers == 1:
+                warnings.warn(
+                    f"{name}: acts between layers, and there is only one", UserWarning, stacklevel=2
+                )
         self.num_layers = num_layers
         self.batch_first = batch_first
         self.dropout = float(dropout)
         self.bidirectional = bidirectional
+        self.residual = residual
         self.learn_initial_state = learn_initial_state
         self.keep_states_every = keep_states_every
         self.backend = backend
@@ -296,10 +303,12 @@ class AssociativeLSTM(AssociativeBase):
                 if all_c is not None:
                     cells.append(all_c)
                 if len(outputs) == directions:  # a layer is complete: it is the next one's input
-                    x = outputs[0] if directions == 1 else torch.cat(outputs, -1)
+                    below, x = x, outputs[0] if directions == 1 else torch.cat(outputs, -1)
                     outputs = []
                     if self.dropout and k + 1 < len(self._suffixes):
                         x = nn.functional.dropout(x, self.dropout, self.training)
+                    if self.residual and k >= directions:
+                        x = x + below
         return x, _stack(h_n), _stack(c_n), _stack(cells) if return_cells else None
 
     def _initial_state(self, suffix: str, batch: int) -> State:

@@ -115,7 +115,7 @@ def test_what_has_no_page_is_one_sentence(alstm, runs, tmp_path, arguments, sent
     assert os.listdir(tmp_path) == []
 
 
-def test_a_network_that_has_diverged_or_reads_from_the_end(runs, monkeypatch):
+def test_a_network_that_has_diverged_or_is_of_a_kind_that_is_not_shown(runs, monkeypatch):
     from associative_lstm.lab.inside import page
 
     network = reader(task="copy")
@@ -127,6 +127,10 @@ def test_a_network_that_has_diverged_or_reads_from_the_end(runs, monkeypatch):
     network = reader(task="copy")
     network.trained.model.layers[0].bidirectional = True
     with pytest.raises(ValueError, match="also reads from the end"):
+        load(runs)
+    network = reader(task="copy")
+    network.trained.model.layers[0].residual = True
+    with pytest.raises(ValueError, match="can show no network whose layers add what they read"):
         load(runs)
 
 

@@ -38,6 +38,11 @@ from associative_lstm.lab.tasks import TASKS
         ({"task": "xml", "recurrent_update": 1}, "recurrent_update must be true or false, got 1"),
         ({"task": "xml", "hidden_size": 7}, "hidden_size must be even for 'associative-lstm'"),
         ({"task": "xml", "model": "lstm", "copies": 4}, "copies has no meaning for model 'lstm'"),
+        ({"task": "xml", "residual": True}, "residual has no meaning for a single layer"),
+        (
+            {"task": "xml", "model": "deltanet", "layers": 2, "residual": True},
+            "residual has no meaning for model 'deltanet', which is made of residual blocks",
+        ),
         ({"task": "copy", "window": 50}, "window has no meaning for task 'copy'"),
         ({"task": "xml", "data": "file"}, "data has no meaning for task 'xml'"),
     ],

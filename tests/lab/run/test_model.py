@@ -130,6 +130,17 @@ def test_the_input_before_is_presented_beside_the_current_one():
     torch.testing.assert_close(torch.cat([first, model(x[2:], state)[0]]), model(x)[0])
 
 
+@pytest.mark.parametrize("name", sorted(name for name, network in NETWORKS.items() if not network.stacked))
+def test_a_residual_stack_adds_what_its_upper_networks_read(name):
+    settings = {"model": name, "hidden_size": 8, "layers": 3, **SMALL.get(name, {})}
+    model = model_of(task="assignment", residual=True, **settings)
+    x = torch.randint(80, (5, 2))
+    h = model.layers[0](torch.eye(80)[x])[0]
+    for layer in model.layers[1:]:
+        h = layer(h)[0] + h
+    torch.testing.assert_close(model(x)[0], model.readout(h))
+
+
 @pytest.mark.parametrize("task", ["xml", "mqar-stacked"])
 def test_symbols_become_learned_vectors_side_by_side(task):
     model = model_of(task=task, model="lstm", hidden_size=8, embedding=6)

@@ -46,6 +46,10 @@ def load(run: Path) -> Reader:
         raise ValueError(
             f"{run}: the page can show an Associative LSTM, or an LSTM beside it; this is neither"
         )
+    if trained.config.residual or any(getattr(layer, "residual", False) for layer in layers):
+        raise ValueError(
+            f"{run}: the page can show no network whose layers add what they read to what they give"
+        )
     if any(getattr(layer, "bidirectional", False) for layer in layers):
         raise ValueError(
             f"{run}: the network also reads from the end, which a text being typed does not have"

@@ -84,6 +84,7 @@ class Config:
     model: str = _key("associative-lstm", f"{', '.join([*NETWORKS][:-1])} or {[*NETWORKS][-1]}.")
     hidden_size: int | None = _count(None, "N_h: real numbers of one copy of the memory.")
     layers: int = _count(1, "Networks stacked.", 1000)
+    residual: bool = _key(False, "Networks above the first add what they read to what they give.", later=True)
     embedding: int | None = _key(
         None,
         "Symbols are learned vectors of this size; 0 is one-hot (default: the task's).",
@@ -247,6 +248,10 @@ def _with_every_choice(config: Config, given: Mapping[str, Any]) -> Config:
     ignored_by = {key: f"model {config.model!r}" for key in ARGUMENTS if key not in network.options}
     if not starts:
         ignored_by["start"] = f"model {config.model!r}"
+    if network.stacked:
+        ignored_by["residual"] = f"model {config.model!r}, which is made of residual blocks"
+    elif config.layers == 1:
+        ignored_by["residual"] = "a single layer"
     if "window" in task.settings:
         choices["window"] = 100
     else:

@@ -30,6 +30,7 @@ class SequenceModel(nn.Module):
         embedding: symbols are presented as learned vectors of this size, which begin with about the length 1 that a
             one-hot vector has; 0 for one-hot vectors.
         previous: what was presented in the step before is presented beside, zeros in the first step.
+        residual: every layer above the first adds what it reads to what it gives.
         positions: so many predictions are all made after the last step, from its h and what is learned of each
             position, by two hidden layers; 0 for a prediction at every step.
 
@@ -57,10 +58,12 @@ class SequenceModel(nn.Module):
         symbols: int | None = None,
         embedding: int = 0,
         previous: bool = False,
+        residual: bool = False,
         positions: int = 0,
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)
+        self.residual = residual
         width = int(layers[-1].output_size)
         self.readout = nn.Linear(width, output_size)
         self.input_size = int(layers[0].input_size)
@@ -88,7 +91,10 @@ class SequenceModel(nn.Module):
             before = torch.zeros_like(h[:1]) if state is None else self._present(state[-1])
             h = torch.cat([h, torch.cat([before, h[:-1]])], -1)
         for k, layer in enumerate(self.layers):
+            below = h
             h, s = layer(h, None if state is None else state[k])
+            if self.residual and k:
+                h = h + below
             states.append(s)
         if self.previous:
             states.append(x[-1:])
@@ -158,6 +164,7 @@ def _build(config: Config, task: Task) -> SequenceModel:
         symbols=symbols,
         embedding=embedding,
         previous=config.previous,
+        residual=config.residual,
         positions=int(config.length or 0) if task.from_last_step else 0,
     )
 

@@ -120,6 +120,7 @@ FAST_LOOKS = {
     "shift": (PURPLE, ":"),
     "small": (ORANGE, "--"),
     "four-layers": (ORANGE, "--"),
+    "four-layers-residual": (ORANGE, "-"),
     "3-heads-4": (ORANGE, "--"),
     "lstm-128": (VERMILION, "--"),
     "lstm-512": (BLACK, "--"),
@@ -152,8 +153,11 @@ def _fast_networks() -> Iterable[Network]:
     for (suffix, text, values), look in zip(WITHOUT, [*drawn_through, (BLACK, ":")], strict=True):
         yield network(f"at-one-rate{suffix}", f"4 copies, {text}", four | values, look=look, **fixed)
     long = {"steps": {"assignment": 10_000}, "large": True} | fixed
-    yield network("four-layers", "Associative LSTM 4 x 128, 4 copies", four | {"layers": 4}, **long)
-    long = {"steps": {"arithmetic": 150_000}, "large": True} | fixed
+    stack = four | {"layers": 4}
+    yield network("four-layers", "Associative LSTM 4 x 128, 4 copies", stack, **long)
+    residual = stack | {"residual": True}
+    yield network("four-layers-residual", "Associative LSTM 4 x 128, 4 copies, residual", residual, **long)
+    long = {"steps": {"arithmetic": 250_000}, "large": True} | fixed
     for copies in (4, 8):
         label = f"Associative LSTM 128, 3 heads, {counted(copies, 'copy')}"
         values = fast | {"copies": copies, "heads": 3}
