@@ -43,7 +43,7 @@ _LOWER_OVER_ALL = (
     "overlap or the means are closer"
 )
 _LENGTHS_DIFFER = (
-    "on arithmetic, by the fast recipe, 3 heads are trained for 150,000 minibatches of 2 sequences, all others for "
+    "on arithmetic, by the fast recipe, 3 heads are trained for 250,000 minibatches of 2 sequences, all others for "
     "10,000, and the rate falls towards the end of each"
 )
 _FALLS = "undecided if the others diverge, or end earlier than planned or while improving by 2 % per tenth"
