@@ -76,9 +76,8 @@ class AssociativeBase(nn.Module):
         self.register_buffer(
             f"permutations{suffix}", torch.empty(size, dtype=torch.int64, device=factory["device"])
         )
-        self.register_buffer(
-            f"angles{suffix}", torch.empty(self.hidden_size // 2, **factory) if self.rotation else None
-        )
+        if self.rotation:  # a buffer that is None would be counted by torch.export
+            self.register_buffer(f"angles{suffix}", torch.empty(self.hidden_size // 2, **factory))
 
     def _draw_permutations(self, suffix: str) -> None:
         permutations = getattr(self, f"permutations{suffix}")
@@ -86,8 +85,8 @@ class AssociativeBase(nn.Module):
         permutations.copy_(drawn(*permutations.shape))
 
     def _draw_angles(self, suffix: str) -> None:
-        angles = getattr(self, f"angles{suffix}")
-        if angles is not None:
+        if self.rotation:
+            angles = self.get_buffer(f"angles{suffix}")
             turning = math.ceil(self.rotation * len(angles))
             angles.zero_()[:turning].uniform_(-math.pi, math.pi)
 

@@ -53,8 +53,7 @@ class AssociativeLSTM(AssociativeBase):
         batch_first: x and output are ``(B, T, ...)`` instead of ``(T, B, ...)``. States are not affected.
         dropout: probability of dropout on the output of every layer but the last, in training.
         bidirectional: also read the sequence from its end; the outputs of both directions side by side.
-        residual: every layer above the first adds what it reads to what it gives, so that a deep stack learns about
-            as soon as one layer. h_n has what the layers give before that.
+        residual: every layer above the first adds what it reads to what it gives; h_n has what it gives before that.
         num_copies: copies of the memory. More copies give a less noisy memory and no more parameters.
         num_heads: items written and read at each step.
         recurrent_update: False leaves out W_hu, so that the update is an embedding of x.
@@ -127,6 +126,7 @@ class AssociativeLSTM(AssociativeBase):
     """
 
     weight_ih_l0: Tensor
+    residual: bool = False
 
     def __init__(
         self,
@@ -287,7 +287,7 @@ class AssociativeLSTM(AssociativeBase):
                 weight_ih, weight_hh, bias, permutations = (
                     getattr(self, f"{name}{suffix}") for name in names
                 )
-                turns = reference.turns_of(getattr(self, f"angles{suffix}"), permutations)
+                turns = reference.turns_of(getattr(self, f"angles{suffix}", None), permutations)
                 output, h, c, all_c = associative.sequence(
                     associative.Inputs(x, h_0, c_0, weight_ih, weight_hh, bias, permutations, lengths, turns),
                     num_heads=self.num_heads,

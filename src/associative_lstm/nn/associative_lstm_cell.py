@@ -39,7 +39,6 @@ class AssociativeLSTMCell(AssociativeBase):
     weight_hh: Tensor
     bias: Tensor | None
     permutations: Tensor
-    angles: Tensor | None
 
     def __init__(
         self,
@@ -97,6 +96,6 @@ class AssociativeLSTMCell(AssociativeBase):
             z = nn.functional.linear(x, self.weight_ih, self.bias)
             z = z + reference.recurrent(h, self.weight_hh, self.rows.total)
             check_permutations("permutations", self.permutations)
-            turns = reference.turns_of(self.angles, self.permutations)
+            turns = reference.turns_of(getattr(self, "angles", None), self.permutations)
             h, c = reference.step(z, c, self.permutations, self.num_heads, self.activation, turns)
         return AssociativeLSTMState(h, c) if batched else AssociativeLSTMState(h[0], c[0])
