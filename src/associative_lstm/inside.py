@@ -178,9 +178,10 @@ def attribute(
     steps = _steps(reads, fed.steps)
     weight, bias = _rows(model.readout, fed.take(symbol, len(steps)), against)
     passes = list(fed.passes())[-(2 if layer.bidirectional else 1) :]
-    for around in (fed.around, fed.x if _is_residual(model) else None):
-        if around is not None:
-            bias = bias + (weight * around[steps]).sum(-1)
+    if fed.around is not None:
+        bias = bias + (weight * fed.around[steps]).sum(-1)
+    if _is_residual(model):
+        bias = bias + (weight * fed.x[steps]).sum(-1)
     parts = []
     for p, w in zip(passes, weight.chunk(len(passes), -1), strict=True):
         q, g_o = (fed.turn(tensor, p.reverse)[steps] for tensor in (p.inside.q, p.inside.g_o))
@@ -422,7 +423,7 @@ def _last(model: Any, x: Tensor | PackedSequence, state: Sequence[Any] | None) -
 
 def _is_residual(model: Any) -> bool:
     """Whether its layers above the first add what they read to what they give."""
-    return bool(getattr(model, "residual", False)) and len(model.layers) > 1
+    return getattr(model, "residual", False) is True and len(model.layers) > 1
 
 
 def _rows(readout: nn.Linear, symbols: Tensor, against: int | str | None) -> tuple[Tensor, Tensor]:

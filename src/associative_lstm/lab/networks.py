@@ -244,4 +244,5 @@ def label_of(model: str, settings: Settings) -> str:
     """
     entry, layers = NETWORKS[model], settings.get("layers", 1)
     stacked = [counted(layers, "layer")] if layers > 1 else []
+    stacked += ["residual"] if settings.get("residual") else []
     return ", ".join([f"{entry.label} {settings['hidden_size']}", *stacked, *entry.details(settings)])

@@ -129,7 +129,7 @@ def test_a_network_that_has_diverged_or_is_of_a_kind_that_is_not_shown(runs, mon
     with pytest.raises(ValueError, match="also reads from the end"):
         load(runs)
     network = reader(task="copy")
-    network.trained.model.layers[0].residual = True
+    network.trained.model.residual = True
     with pytest.raises(ValueError, match="can show no network whose layers add what they read"):
         load(runs)
 

@@ -41,7 +41,7 @@ from associative_lstm.lab.tasks import TASKS
         ({"task": "xml", "residual": True}, "residual has no meaning for a single layer"),
         (
             {"task": "xml", "model": "deltanet", "layers": 2, "residual": True},
-            "residual has no meaning for model 'deltanet', which is made of residual blocks",
+            "residual has no meaning for model 'deltanet', which stacks its layers itself",
         ),
         ({"task": "copy", "window": 50}, "window has no meaning for task 'copy'"),
         ({"task": "xml", "data": "file"}, "data has no meaning for task 'xml'"),

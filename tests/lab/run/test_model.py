@@ -6,6 +6,7 @@ import torch
 from associative_lstm.lab.networks import NETWORKS
 from associative_lstm.lab.run.config import complete, task_of
 from associative_lstm.lab.run.model import (
+    SequenceModel,
     build_model,
     clone_like,
     count_parameters,
@@ -139,6 +140,8 @@ def test_a_residual_stack_adds_what_its_upper_networks_read(name):
     for layer in model.layers[1:]:
         h = layer(h)[0] + h
     torch.testing.assert_close(model(x)[0], model.readout(h))
+    with pytest.raises(RuntimeError, match="residual: a network that gives as many numbers as it reads"):
+        SequenceModel([LSTM(10, 8), LSTM(8, 1)], 10, residual=True)
 
 
 @pytest.mark.parametrize("task", ["xml", "mqar-stacked"])

@@ -46,7 +46,7 @@ def load(run: Path) -> Reader:
         raise ValueError(
             f"{run}: the page can show an Associative LSTM, or an LSTM beside it; this is neither"
         )
-    if trained.config.residual or any(getattr(layer, "residual", False) for layer in layers):
+    if any(getattr(each, "residual", False) for each in (trained.model, *layers)):
         raise ValueError(
             f"{run}: the page can show no network whose layers add what they read to what they give"
         )

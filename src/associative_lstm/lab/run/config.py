@@ -249,7 +249,7 @@ def _with_every_choice(config: Config, given: Mapping[str, Any]) -> Config:
     if not starts:
         ignored_by["start"] = f"model {config.model!r}"
     if network.stacked:
-        ignored_by["residual"] = f"model {config.model!r}, which is made of residual blocks"
+        ignored_by["residual"] = f"model {config.model!r}, which stacks its layers itself"
     elif config.layers == 1:
         ignored_by["residual"] = "a single layer"
     if "window" in task.settings:

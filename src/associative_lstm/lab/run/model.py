@@ -64,6 +64,10 @@ class SequenceModel(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList(layers)
         self.residual = residual
+        if residual and any(layer.output_size != layer.input_size for layer in layers[1:]):
+            raise RunError(
+                "residual: a network that gives as many numbers as it reads is expected above the first"
+            )
         width = int(layers[-1].output_size)
         self.readout = nn.Linear(width, output_size)
         self.input_size = int(layers[0].input_size)

@@ -78,7 +78,7 @@ def look_at(trained: Trained, answers: int, seed: int) -> Iterator[Found]:
         below = _below(model, x)
         seen = inside.look(layer, below)[-1]
         with torch.no_grad():
-            said = model.readout(seen.h.flatten(1))[reads].argmax(-1)
+            said = model(x.unsqueeze(1))[0][reads, 0].argmax(-1)
         copied = task.name != "arithmetic"  # a sum is none of the symbols that it is made from
         parts, own = _parts(model, x, reads, said, asked if copied else [])
         noise = _noise(model, below, seen, reads, asked) if copied and layer.num_heads == 1 else None
@@ -183,8 +183,9 @@ def given_wrong_letters(trained: Trained, letters: int, seed: int) -> dict[str, 
 def _below(model: Any, x: Tensor) -> Tensor:
     """What the last layer reads."""
     h = torch.eye(int(model.input_size), dtype=torch.float64)[x]
-    for layer in list(model.layers)[:-1]:
-        h = inside.look(layer, h)[-1].h.flatten(1)
+    for k, layer in enumerate(list(model.layers)[:-1]):
+        given = inside.look(layer, h)[-1].h.flatten(1)
+        h = given + h if model.residual and k else given
     return h
 
 
