@@ -70,17 +70,23 @@ def _copies(measured: Measured) -> str:
 
 
 def _ranked(measured: Measured, name: str, size: str) -> list[tuple[str, float]]:
-    points = [p for p in SETTINGS[name].points if p.size == size and (name, p.name) in measured]
+    """The networks of this size all of whose seeds are there, the best first."""
+    points = [
+        p
+        for p in SETTINGS[name].points
+        if p.size == size and len(measured.get((name, p.name), ())) >= len(SEEDS)
+    ]
     means = [(p.label, float(np.mean([row["accuracy"] for row in measured[name, p.name]]))) for p in points]
     return sorted(means, key=lambda pair: -pair[1])
 
 
 def _advice(measured: Measured) -> str:
-    """Who should use what, by the largest networks that were compared."""
-    sizes = [size for size in SIZES if len(_ranked(measured, "mqar", size)) > 1]
-    if not sizes:
+    """Who should use what, by the largest networks that were compared: on MQAR, or else where pairs are stacked."""
+    compared = [_ranked(measured, name, size) for name in ("stacked", "mqar") for size in SIZES]
+    compared = [found for found in compared if len(found) > 1]
+    if not compared:
         return ""
-    found = _ranked(measured, "mqar", sizes[-1])
+    found = compared[-1]
     best = found[0]
     ours = next((pair for pair in found if pair[0].startswith("Associative LSTM")), None)
     if ours is None:
