@@ -1,5 +1,6 @@
 """The page of the comparison, and its part in the documentation: every number comes from what was measured."""
 
+import itertools
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -38,16 +39,12 @@ def answer(measured: Measured) -> list[str]:
     sentences = []
     for name in ("stacked", "mqar"):
         for size, numbers in SIZES.items():
-            found = _ranked(measured, name, size)
-            ours = [(label, mean) for label, mean in found if label.startswith("Associative LSTM")]
-            if not ours or len(found) == len(ours):
-                continue
-            place = 1 + [label for label, _ in found].index(ours[0][0])
-            sentences.append(
-                f"On {SETTINGS[name].title}, of {len(found)} networks with about {numbers:,} numbers of state "
-                f"{found[0][0]} recalls most ({found[0][1]:.2f}); the best Associative LSTM, {ours[0][0]}, is number "
-                f"{place} ({ours[0][1]:.2f})."
-            )
+            best: dict[str, float] = {}
+            for label, mean in _ranked(measured, name, size):
+                best.setdefault(label.split(",")[0], mean)
+            if len(best) > 1:
+                each = ", ".join(f"{label} {mean:.2f}" for label, mean in best.items())
+                sentences.append(f"{SETTINGS[name].title}, about {numbers:,} numbers of state: {each}.")
     copies = _copies(measured)
     if not sentences and not copies:
         return ["Not yet run."]
@@ -82,11 +79,13 @@ def _ranked(measured: Measured, name: str, size: str) -> list[tuple[str, float]]
 
 def _advice(measured: Measured) -> str:
     """Who should use what, by the largest networks that were compared: on MQAR, or else where pairs are stacked."""
-    compared = [_ranked(measured, name, size) for name in ("stacked", "mqar") for size in SIZES]
-    compared = [found for found in compared if len(found) > 1]
-    if not compared:
+    found: list[tuple[str, float]] = []
+    for name, size in itertools.product(("stacked", "mqar"), SIZES):
+        # The state of attention is as large as the sequence is long.
+        fixed = [pair for pair in _ranked(measured, name, size) if not pair[0].startswith("Attention")]
+        found = fixed if len(fixed) > 1 else found
+    if not found:
         return ""
-    found = compared[-1]
     best = found[0]
     ours = next((pair for pair in found if pair[0].startswith("Associative LSTM")), None)
     if ours is None:
