@@ -178,12 +178,13 @@ def test_the_page_has_every_number_and_says_who_should_use_what(tmp_path):
         "| Associative LSTM, 16 copies, N_h 240 | 1,000 | 70,000 | 0.003 | 3 | 0.31 (0.31 to 0.31) |" in page
     )
     assert "loses nothing here" in "\n".join(answer(made(lambda s, n: 0.9)))
-    first, *_, advice = answer(
+    first, *_, advice, missing = answer(
         made(lambda s, n: 0.9 if n[:3] in ("att", "gru") else 0.5, settings=["stacked"])
     )
     assert (
         "256 numbers of state: GRU 256 0.90, Attention 0.90, Associative LSTM 0.50, LSTM 128 0.50," in first
     )
+    assert missing.startswith("- Not yet run: MQAR, 4 pairs; ")
     assert "should take" not in advice  # what attention keeps is of no fixed size
     assert "should take" in "\n".join(answer(made(best_of(0.31, 0.87), settings=["stacked"])))
     assert answer({}) == answer(made(seeds=SEEDS[:2])) == ["Not yet run."]

@@ -48,8 +48,22 @@ def answer(measured: Measured) -> list[str]:
     copies = _copies(measured)
     if not sentences and not copies:
         return ["Not yet run."]
-    sentences = sentences or ["Beside today's networks: not yet run."]
-    return [f"- {sentence}" for sentence in (*sentences, _advice(measured), copies) if sentence]
+    return [
+        f"- {sentence}"
+        for sentence in (*sentences, _advice(measured), copies, _missing(measured))
+        if sentence
+    ]
+
+
+def _missing(measured: Measured) -> str:
+    """What is still to be run."""
+    said = []
+    for setting in SETTINGS.values():
+        done = sum(len(measured.get((setting.name, p.name), ())) >= len(SEEDS) for p in setting.points)
+        if done < len(setting.points):
+            left = f" ({len(setting.points) - done} of {len(setting.points)} networks)" if done else ""
+            said.append(f"{setting.title}{left}")
+    return f"Not yet run: {'; '.join(said)}." if said else ""
 
 
 def _copies(measured: Measured) -> str:
