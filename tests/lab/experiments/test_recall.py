@@ -177,15 +177,18 @@ def test_the_page_has_every_number_and_says_who_should_use_what(tmp_path):
     assert (
         "| Associative LSTM, 16 copies, N_h 240 | 1,000 | 70,000 | 0.003 | 3 | 0.31 (0.31 to 0.31) |" in page
     )
-    assert "loses nothing here" in "\n".join(answer(made(lambda s, n: 0.9)))
-    first, *_, advice, missing = answer(
-        made(lambda s, n: 0.9 if n[:3] in ("att", "gru") else 0.5, settings=["stacked"])
-    )
-    assert (
-        "256 numbers of state: GRU 256 0.90, Attention 0.90, Associative LSTM 0.50, LSTM 128 0.50," in first
-    )
+    assert "loses nothing by" in "\n".join(answer(made(lambda s, n: 0.9)))
+    stacked = made(lambda s, n: 0.9 if n[:3] in ("att", "gru") else 0.5, settings=["stacked"])
+    small, *_, advice, missing = answer(stacked)
+    each = "GRU 0.90 (0.90 to 0.90); Attention 0.90 (0.90 to 0.90); Associative LSTM (1 copy, N_h 128) 0.50 (0.50"
+    assert f"256 numbers of state: {each}" in small
+    assert "loses nothing" in advice  # what attention keeps is of no fixed size
     assert missing.startswith("- Not yet run: MQAR, 4 pairs; ")
-    assert "should take" not in advice  # what attention keeps is of no fixed size
+    del stacked["stacked", "deltanet-1x64"], stacked["stacked", "gru-256"]
+    stacked["stacked", "mamba2-4x16"] = made(lambda s, n: 0.7)["stacked", "mamba2-4x16"]
+    *_, advice, missing = answer(stacked)
+    assert "Stacked MQAR, 32 pairs: GRU 256, DeltaNet 1 head of 64; " in missing
+    assert "should take Mamba-2" in advice  # by the largest size at which all are there
     assert "should take" in "\n".join(answer(made(best_of(0.31, 0.87), settings=["stacked"])))
     assert answer({}) == answer(made(seeds=SEEDS[:2])) == ["Not yet run."]
 

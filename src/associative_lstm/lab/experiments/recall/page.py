@@ -10,11 +10,22 @@ import numpy as np
 
 from associative_lstm.lab.draw.tables import Measured, markdown_table
 from associative_lstm.lab.experiments.claim import Claim
-from associative_lstm.lab.experiments.recall.grid import COPIES, MAD, PAIRS, SEEDS, SETTINGS, SIZES, TRACKING
+from associative_lstm.lab.experiments.recall.grid import (
+    COPIES,
+    MAD,
+    PAIRS,
+    SEEDS,
+    SETTINGS,
+    SIZES,
+    TRACKING,
+    Point,
+)
 from associative_lstm.lab.experiments.recall.published import MQAR, PARITY
 from associative_lstm.lab.files import write_atomically
 
 Costs = Sequence[Mapping[str, Any]]
+
+_MODERN = ("mLSTM", "Mamba-2", "DeltaNet", "Gated DeltaNet")
 
 BEGIN, END = "<!-- recall: made from results/recall -->", "<!-- recall: end -->"
 
@@ -37,14 +48,14 @@ def page_of(measured: Measured, claims: Sequence[Claim], costs: Costs) -> str:
 def answer(measured: Measured) -> list[str]:
     """Who recalls how much, and who should use what: said of what was measured, and only of that."""
     sentences = []
-    for name in ("stacked", "mqar"):
-        for size, numbers in SIZES.items():
-            best: dict[str, float] = {}
-            for label, mean in _ranked(measured, name, size):
-                best.setdefault(label.split(",")[0], mean)
-            if len(best) > 1:
-                each = ", ".join(f"{label} {mean:.2f}" for label, mean in best.items())
-                sentences.append(f"{SETTINGS[name].title}, about {numbers:,} numbers of state: {each}.")
+    for name, (size, numbers) in itertools.product(("stacked", "mqar"), SIZES.items()):
+        best: dict[str, str] = {}
+        for point, accuracies in _ranked(measured, name, size):
+            best.setdefault(_family(point), f"{_called(point)} {_spread(accuracies)}")
+        if len(best) > 1:
+            sentences.append(
+                f"{SETTINGS[name].title}, about {numbers:,} numbers of state: {'; '.join(best.values())}."
+            )
     copies = _copies(measured)
     if not sentences and not copies:
         return ["Not yet run."]
@@ -59,11 +70,22 @@ def _missing(measured: Measured) -> str:
     """What is still to be run."""
     said = []
     for setting in SETTINGS.values():
-        done = sum(len(measured.get((setting.name, p.name), ())) >= len(SEEDS) for p in setting.points)
-        if done < len(setting.points):
-            left = f" ({len(setting.points) - done} of {len(setting.points)} networks)" if done else ""
-            said.append(f"{setting.title}{left}")
+        left = [p for p in setting.points if len(measured.get((setting.name, p.name), ())) < len(SEEDS)]
+        if len(left) == len(setting.points):
+            said.append(setting.title)
+        elif left:
+            said.append(f"{setting.title}: {', '.join(p.label.replace(', ', ' ') for p in left)}")
     return f"Not yet run: {'; '.join(said)}." if said else ""
+
+
+def _family(point: Point) -> str:
+    return point.label.split(",")[0]
+
+
+def _called(point: Point) -> str:
+    """Of ours, of which there are several shapes, which."""
+    family, _, shape = point.label.partition(", ")
+    return f"{family} ({shape})" if family == "Associative LSTM" else point.kind
 
 
 def _copies(measured: Measured) -> str:
@@ -80,37 +102,35 @@ def _copies(measured: Measured) -> str:
     )
 
 
-def _ranked(measured: Measured, name: str, size: str) -> list[tuple[str, float]]:
-    """The networks of this size all of whose seeds are there, the best first."""
-    points = [
-        p
-        for p in SETTINGS[name].points
-        if p.size == size and len(measured.get((name, p.name), ())) >= len(SEEDS)
-    ]
-    means = [(p.label, float(np.mean([row["accuracy"] for row in measured[name, p.name]]))) for p in points]
-    return sorted(means, key=lambda pair: -pair[1])
+def _ranked(measured: Measured, name: str, size: str) -> list[tuple[Point, list[float]]]:
+    """The networks of this size all of whose seeds are there, and their accuracies: the best first."""
+    found = []
+    for point in SETTINGS[name].points:
+        rows = measured.get((name, point.name), ())
+        if point.size == size and len(rows) >= len(SEEDS):
+            found.append((point, [float(row["accuracy"]) for row in rows]))
+    return sorted(found, key=lambda pair: -np.mean(pair[1]))
 
 
 def _advice(measured: Measured) -> str:
-    """Who should use what, by the largest networks that were compared: on MQAR, or else where pairs are stacked."""
-    found: list[tuple[str, float]] = []
-    for name, size in itertools.product(("stacked", "mqar"), SIZES):
-        # The state of attention is as large as the sequence is long.
-        fixed = [pair for pair in _ranked(measured, name, size) if not pair[0].startswith("Attention")]
-        found = fixed if len(fixed) > 1 else found
-    if not found:
+    """Who should use what, by the largest state at which ours stands beside all of today's networks."""
+    for name, size in itertools.product(("mqar", "stacked"), [*SIZES][::-1]):
+        found = _ranked(measured, name, size)
+        if {"Associative LSTM", *_MODERN} <= {_family(point) for point, _ in found}:
+            break
+    else:
         return ""
-    best = found[0]
-    ours = next((pair for pair in found if pair[0].startswith("Associative LSTM")), None)
-    if ours is None:
-        return ""
-    if ours[1] >= best[1] - 0.02:
+    means = {point: float(np.mean(accuracies)) for point, accuracies in found}
+    fixed = [point for point in means if _family(point) != "Attention"]  # whose state grows with the sequence
+    best, ours = fixed[0], next(point for point in fixed if _family(point) == "Associative LSTM")
+    where = f"On {SETTINGS[name].title.lower().replace('mqar', 'MQAR')}, as trained here,"
+    if means[ours] >= means[best] - 0.02:
         return (
-            "Who wants to recall much with a state of fixed size loses nothing here by an Associative LSTM; who has "
-            "no use for its exact account of what it recalls may take what trains faster."
+            f"{where} who wants to recall much with a state of fixed size loses nothing by an Associative LSTM; who "
+            "has no use for its exact account of what it recalls may take what trains faster."
         )
     return (
-        f"Who wants to recall much with a state of fixed size should take {best[0].split(',')[0]}; an Associative "
+        f"{where} who wants to recall much with a state of fixed size should take {_family(best)}; an Associative "
         "LSTM is for those who want to read its memory, exactly, or an LSTM that stores more without more weights."
     )
 
