@@ -167,10 +167,10 @@ def test_the_page_has_every_number_and_says_who_should_use_what(tmp_path):
     rows = list(itertools.chain(*measured.values()))
     outcome = write(tmp_path, rows, [])
     assert all(path.is_file() for path in outcome.written)
-    again, costs = read(tmp_path)
+    again, costs, looked = read(tmp_path)
     assert costs == []
     page = (tmp_path / "README.md").read_text()
-    assert page == page_of(again, outcome.claims, costs)
+    assert page == page_of(again, outcome.claims, costs, looked)
     assert "should take" in page
     assert all(SETTINGS[name].title in page for name in ("stacked", "mqar"))
     assert "| LSTM | " + " | ".join(["0.87 (0.87 to 0.87)"] * len(MAD)) in page

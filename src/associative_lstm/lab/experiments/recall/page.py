@@ -21,6 +21,7 @@ from associative_lstm.lab.experiments.recall.grid import (
     Point,
 )
 from associative_lstm.lab.experiments.recall.published import MQAR, PARITY
+from associative_lstm.lab.experiments.recall.why import Rows
 from associative_lstm.lab.files import write_atomically
 
 Costs = Sequence[Mapping[str, Any]]
@@ -30,13 +31,14 @@ _MODERN = ("mLSTM", "Mamba-2", "DeltaNet", "Gated DeltaNet")
 BEGIN, END = "<!-- recall: made from results/recall -->", "<!-- recall: end -->"
 
 
-def page_of(measured: Measured, claims: Sequence[Claim], costs: Costs) -> str:
+def page_of(measured: Measured, claims: Sequence[Claim], costs: Costs, looked: Rows = ()) -> str:
     """Everything that was measured, as Markdown."""
-    lines = ["# Recall: beside what people use today", "", *answer(measured), ""]
+    lines = ["# Recall: beside what people use today", "", *answer(measured, looked), ""]
     lines += ["## Claims", "", *(claim.item for claim in claims), ""]
     for name in ("stacked", "mqar", "stacked-64", "mqar-unaided"):
         lines += [f"## {SETTINGS[name].title}", "", _accuracy_table(measured, name), ""]
     lines += ["## What copies buy", "", _copies_table(measured), ""]
+    lines += ["## Why pairs are not recalled", "", _why_table(looked), ""]
     lines += ["## MAD", "", _wide_table(measured, MAD, "accuracy"), ""]
     lines += ["## State tracking", "", "On held-out sequences of the lengths that were trained:", ""]
     lines += [_wide_table(measured, TRACKING, "accuracy"), "", "On longer ones:", ""]
@@ -45,7 +47,7 @@ def page_of(measured: Measured, claims: Sequence[Claim], costs: Costs) -> str:
     return "\n".join(lines)
 
 
-def answer(measured: Measured) -> list[str]:
+def answer(measured: Measured, looked: Rows = ()) -> list[str]:
     """Who recalls how much, and who should use what: said of what was measured, and only of that."""
     sentences = []
     for name, (size, numbers) in itertools.product(("stacked", "mqar"), SIZES.items()):
@@ -61,9 +63,66 @@ def answer(measured: Measured) -> list[str]:
         return ["Not yet run."]
     return [
         f"- {sentence}"
-        for sentence in (*sentences, _advice(measured), copies, _missing(measured))
+        for sentence in (*sentences, _advice(measured), _why(looked), copies, _missing(measured))
         if sentence
     ]
+
+
+def _why(looked: Rows) -> str:
+    """Whether it is the keys or the memory, of the networks that get a tenth and more wrong, where all agree."""
+    means = [row for row in _by_network(looked) if row["right"] < 0.9]
+    if not means:
+        return ""
+    labels = [row["label"].partition(", ")[2].replace(", ", " of ") for row in means]
+
+    def said(what: str) -> str:
+        return ", ".join(f"{row[what]:.2f}" for row in means)
+
+    numbers = (
+        f"with {'; '.join(labels)}, right as they are {said('right')}; were the pair asked for alone in memory "
+        f"{said('alone')}; asked with the very key that it was written with {said('exact_key')}; with random keys in "
+        f"place of the learned ones {said('random_keys')}"
+    )
+    noise = all(row["alone"] - row["right"] >= 0.9 * (1 - row["right"]) for row in means)
+    keys = any(max(row["exact_key"], row["random_keys"]) - row["right"] >= 0.1 for row in means)
+    if noise and not keys:
+        return f"What it does not recall is lost in the noise of its memory, not to wrong keys: {numbers}."
+    return f"Why it does not recall, {numbers}."
+
+
+def _by_network(looked: Rows) -> list[dict[str, Any]]:
+    """The means over the seeds."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in looked:
+        found.setdefault(row["label"], []).append(row)
+    numbers = [key for key in (looked[0] if looked else {}) if key not in ("network", "label", "seed")]
+    return [
+        {"label": label, "seeds": len(rows)} | {k: float(np.mean([row[k] for row in rows])) for k in numbers}
+        for label, rows in found.items()
+    ]
+
+
+def _why_table(looked: Rows) -> str:
+    if not looked:
+        return "Not yet measured."
+    about = (
+        "Of 32 stacked pairs, answers to held-out sequences given again by the same networks with one thing mended "
+        "at a time; means over the seeds. Alone: the pair asked for is the only one in memory. Exact key: it is "
+        "asked for with the very key that it was written with. Random keys: the same values in a memory of the same "
+        "size, under keys of random phases. Interference: what all other pairs add to a read, in power and by that "
+        "of the pair asked for (medians), and what theory expects of random keys."
+    )
+    rows = [
+        [
+            row["label"],
+            row["seeds"],
+            *(f"{row[key]:.2f}" for key in ("right", "alone", "exact_key", "random_keys")),
+            *(f"{row[key]:.1f}" for key in ("interference", "expected")),
+        ]
+        for row in _by_network(looked)
+    ]
+    header = ["network", "seeds", "right", "alone", "exact key", "random keys", "interference", "expected"]
+    return f"{about}\n\n{markdown_table(header, rows)}"
 
 
 def _missing(measured: Measured) -> str:
@@ -223,9 +282,9 @@ def _cost_table(costs: Costs) -> str:
     return f"{about}\n\n{markdown_table(header, rows)}"
 
 
-def block(measured: Measured) -> str:
+def block(measured: Measured, looked: Rows = ()) -> str:
     """What the documentation says of it."""
-    parts = ["\n".join(answer(measured))]
+    parts = ["\n".join(answer(measured, looked))]
     if measured:
         parts += [
             "![Accuracy against the numbers of state, and against pairs over copies](../results/recall/recall.png)",
@@ -234,11 +293,11 @@ def block(measured: Measured) -> str:
     return "\n\n".join([BEGIN, *parts, END])
 
 
-def filled(text: str, measured: Measured) -> str:
+def filled(text: str, measured: Measured, looked: Rows = ()) -> str:
     """A page of the documentation with the block that the measurements say."""
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
-    return before + block(measured) + after
+    return before + block(measured, looked) + after
 
 
 if (
@@ -247,4 +306,5 @@ if (
     from associative_lstm.lab.experiments.recall.study import read
 
     results, page = map(Path, sys.argv[1:])
-    write_atomically(page, filled(page.read_text(encoding="utf-8"), read(results)[0]).encode())
+    numbers, _, reasons = read(results)
+    write_atomically(page, filled(page.read_text(encoding="utf-8"), numbers, reasons).encode())

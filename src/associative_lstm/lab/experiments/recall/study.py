@@ -14,7 +14,7 @@ from associative_lstm.lab.draw.tables import Measured, read_rows, save_rows
 from associative_lstm.lab.experiments.claim import Claim, judge, write_claims
 from associative_lstm.lab.experiments.experiment import Advance, Experiment, Outcome
 from associative_lstm.lab.experiments.learning.runs import Logs
-from associative_lstm.lab.experiments.recall import cost, grid
+from associative_lstm.lab.experiments.recall import cost, grid, why
 from associative_lstm.lab.experiments.recall.drawing import draw
 from associative_lstm.lab.experiments.recall.grid import COPIES, MAD, PAIRS, SEEDS, SETTINGS, TRACKING
 from associative_lstm.lab.experiments.recall.page import page_of
@@ -36,6 +36,7 @@ class RecallStudy(Experiment):
     ) -> Outcome:
         """Read what there is of the runs, time the networks, and judge; ``about`` goes with the verdicts."""
         rows = measured_rows(logs)
+        why.look(out, logs)
         costs = cost.measure(seconds, advance)
         return write(out, rows, costs, **about)
 
@@ -79,9 +80,9 @@ def write(
     out.mkdir(parents=True, exist_ok=True)
     numbers = save_rows(out / "measured.json", rows)
     write_atomically(out / "cost.json", (json.dumps(list(costs), indent=1) + "\n").encode())
-    measured, kept = read(out)
+    measured, kept, looked = read(out)
     claims = judge_all(measured)
-    write_atomically(out / "README.md", page_of(measured, claims, kept).encode())
+    write_atomically(out / "README.md", page_of(measured, claims, kept, looked).encode())
     written = [
         save_figure(draw(measured), out / "recall.png"),
         numbers,
@@ -92,10 +93,10 @@ def write(
     return Outcome(written, claims)
 
 
-def read(out: Path) -> tuple[Measured, list[dict[str, Any]]]:
-    """The numbers that were kept in a folder: accuracy by setting and network, and what each network costs."""
+def read(out: Path) -> tuple[Measured, list[dict[str, Any]], why.Rows]:
+    """What was kept in a folder: accuracy by setting and network, what each network costs, why it forgets."""
     measured = read_rows(out / "measured.json", "setting", "network")
-    return measured, json.loads((out / "cost.json").read_text(encoding="utf-8"))
+    return measured, json.loads((out / "cost.json").read_text(encoding="utf-8")), why.kept(out)
 
 
 # --- the claims: their criteria were written down before any run that is judged
