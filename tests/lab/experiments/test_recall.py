@@ -179,26 +179,38 @@ def test_the_page_has_every_number_and_says_who_should_use_what(tmp_path):
     )
     assert "loses nothing by" in "\n".join(answer(made(lambda s, n: 0.9)))
     stacked = made(lambda s, n: 0.9 if n[:3] in ("att", "gru") else 0.5, settings=["stacked"])
-    small, *_, advice, missing = answer(stacked)
-    each = "GRU 0.90 (0.90 to 0.90); Attention 0.90 (0.90 to 0.90); Associative LSTM (1 copy, N_h 128) 0.50 (0.50"
-    assert f"256 numbers of state: {each}" in small
-    assert "loses nothing" in advice  # what attention keeps is of no fixed size
-    assert missing.startswith("- Not yet run: MQAR, 4 pairs; ")
+    advice, *_, missing = answer(stacked)
+    page = "\n".join(answer(stacked))
+    assert "| network | Stacked MQAR, 32 pairs: 256 | Stacked MQAR, 32 pairs: 1,024 |" in page
+    assert "| GRU | **0.90 (0.90 to 0.90)** |  |  |" in page
+    assert "| Attention | 0.90 (0.90 to 0.90) | 0.90" in page  # what it keeps is of no fixed size
+    assert "| Associative LSTM, 16 copies | 0.50 (0.50 to 0.50) | **0.50 (0.50 to 0.50)** |" in page
+    assert (
+        "with about 4,096 numbers, none of them recalls more than an Associative LSTM (0.50; next" in advice
+    )
+    assert missing.startswith("Not yet run: MQAR, 4 pairs; ")
     del stacked["stacked", "deltanet-1x64"], stacked["stacked", "gru-256"]
     stacked["stacked", "mamba2-4x16"] = made(lambda s, n: 0.7)["stacked", "mamba2-4x16"]
-    *_, advice, missing = answer(stacked)
+    advice, *_, missing = answer(stacked)
     assert "Stacked MQAR, 32 pairs: GRU 256, DeltaNet 1 head of 64; " in missing
-    assert "should take Mamba-2" in advice  # by the largest size at which all are there
+    assert "with about 1,024 numbers, Mamba-2 recalls more (0.70; ours 0.50)" in advice  # where all are there
+    assert "should take Mamba-2" in advice
+    both = "\n".join(answer(made(lambda s, n: 0.9 if s == "stacked" and n[:5] == "delta" else 0.5)))
+    assert (
+        "DeltaNet recalls more (0.90; ours 0.50), and on MQAR, 4 pairs, with about 4,096 numbers, none of"
+        in both
+    )
+    assert "should take DeltaNet;" in both
     assert "should take" in "\n".join(answer(made(best_of(0.31, 0.87), settings=["stacked"])))
     assert answer({}) == answer(made(seeds=SEEDS[:2])) == ["Not yet run."]
 
 
 def test_the_block_of_the_documentation_is_replaced_and_nothing_else():
-    text = f"# Title\n\n{BEGIN}\nold\n{END}\n\nafter\n"
+    text = f"# Title\n\n{BEGIN}\nwhat was there\n{END}\n\nafter\n"
     once = filled(text, made())
     assert once.startswith("# Title\n\n")
     assert once.endswith("\n\nafter\n")
-    assert "old" not in once
+    assert "what was there" not in once
     assert filled(once, made()) == once
 
 

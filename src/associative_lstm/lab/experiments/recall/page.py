@@ -13,6 +13,7 @@ from associative_lstm.lab.experiments.claim import Claim
 from associative_lstm.lab.experiments.recall.grid import (
     COPIES,
     MAD,
+    OURS,
     PAIRS,
     SEEDS,
     SETTINGS,
@@ -49,23 +50,37 @@ def page_of(measured: Measured, claims: Sequence[Claim], costs: Costs, looked: R
 
 def answer(measured: Measured, looked: Rows = ()) -> list[str]:
     """Who recalls how much, and who should use what: said of what was measured, and only of that."""
-    sentences = []
-    for name, (size, numbers) in itertools.product(("stacked", "mqar"), SIZES.items()):
-        best: dict[str, str] = {}
-        for point, accuracies in _ranked(measured, name, size):
-            best.setdefault(_family(point), f"{_called(point)} {_spread(accuracies)}")
-        if len(best) > 1:
-            sentences.append(
-                f"{SETTINGS[name].title}, about {numbers:,} numbers of state: {'; '.join(best.values())}."
-            )
-    copies = _copies(measured)
-    if not sentences and not copies:
+    sentences = [s for s in (_advice(measured), _why(looked), _copies(measured)) if s]
+    table = _by_size(measured)
+    if not table and not sentences:
         return ["Not yet run."]
-    return [
-        f"- {sentence}"
-        for sentence in (*sentences, _advice(measured), _why(looked), copies, _missing(measured))
-        if sentence
-    ]
+    parts = ["\n".join(f"- {sentence}" for sentence in sentences), table, _missing(measured)]
+    return "\n\n".join(part for part in parts if part).split("\n")
+
+
+def _by_size(measured: Measured) -> str:
+    """A row for every kind of network, a column for every size of state at which several stand beside each other."""
+    columns = {
+        (name, size): ranked
+        for name, size in itertools.product(("stacked", "mqar"), SIZES)
+        if len(ranked := _ranked(measured, name, size)) > 1
+    }
+    if not columns:
+        return ""
+    cells: dict[str, dict[tuple[str, str], str]] = {}
+    for column, ranked in columns.items():
+        best = next(np.mean(a) for point, a in ranked if _family(point) != "Attention")
+        for point, a in ranked:
+            shown, first = _spread(a), point.kind != "Attention" and np.mean(a) > best - 0.005
+            cells.setdefault(point.kind, {})[column] = f"**{shown}**" if first else shown
+    header = ["network", *(f"{SETTINGS[name].title}: {SIZES[size]:,}" for name, size in columns)]
+    kinds = dict.fromkeys(point.kind for name, _ in columns for point in SETTINGS[name].points)
+    rows = [[kind, *(cells[kind].get(column, "") for column in columns)] for kind in kinds if kind in cells]
+    about = (
+        "Accuracy on held-out sequences by task and numbers of state, means over three seeds (smallest to largest). "
+        "Bold: the best of those whose state has a fixed size, which attention's has not."
+    )
+    return f"{about}\n\n{markdown_table(header, rows)}"
 
 
 def _why(looked: Rows) -> str:
@@ -141,12 +156,6 @@ def _family(point: Point) -> str:
     return point.label.split(",")[0]
 
 
-def _called(point: Point) -> str:
-    """Of ours, of which there are several shapes, which."""
-    family, _, shape = point.label.partition(", ")
-    return f"{family} ({shape})" if family == "Associative LSTM" else point.kind
-
-
 def _copies(measured: Measured) -> str:
     """What copies buy, where all of it was measured: one ratio of pairs to copies beside itself."""
     cells = {(p, n): measured.get((f"copies-{p}", f"associative-64-{n}"), ()) for p in PAIRS for n in COPIES}
@@ -172,26 +181,38 @@ def _ranked(measured: Measured, name: str, size: str) -> list[tuple[Point, list[
 
 
 def _advice(measured: Measured) -> str:
-    """Who should use what, by the largest state at which ours stands beside all of today's networks."""
-    for name, size in itertools.product(("mqar", "stacked"), [*SIZES][::-1]):
-        found = _ranked(measured, name, size)
-        if {"Associative LSTM", *_MODERN} <= {_family(point) for point, _ in found}:
-            break
-    else:
+    """Who should use what, by the largest state at which ours stands beside all of today's networks on each task."""
+    said, lost = [], []
+    for name in ("stacked", "mqar"):
+        ranked = {size: _ranked(measured, name, size) for size in SIZES}
+        whole = [size for size in SIZES if {OURS, *_MODERN} <= {point.kind for point, _ in ranked[size]}]
+        if not whole:
+            continue
+        means = {point: float(np.mean(a)) for point, a in ranked[whole[-1]] if point.kind != "Attention"}
+        ours = next(point for point in means if _family(point) == "Associative LSTM")
+        best = next(point for point in means if _family(point) != "Associative LSTM")
+        where = f"on {SETTINGS[name].title.replace('Stacked', 'stacked')}, with about {SIZES[whole[-1]]:,} numbers"
+        if means[ours] >= means[best] - 0.02:
+            said.append(
+                f"{where}, none of them recalls more than an Associative LSTM ({means[ours]:.2f}; next {best.kind} "
+                f"{means[best]:.2f})"
+            )
+        else:
+            said.append(f"{where}, {best.kind} recalls more ({means[best]:.2f}; ours {means[ours]:.2f})")
+            lost.append(best.kind)
+    if not said:
         return ""
-    means = {point: float(np.mean(accuracies)) for point, accuracies in found}
-    fixed = [point for point in means if _family(point) != "Attention"]  # whose state grows with the sequence
-    best, ours = fixed[0], next(point for point in fixed if _family(point) == "Associative LSTM")
-    where = f"On {SETTINGS[name].title.lower().replace('mqar', 'MQAR')}, as trained here,"
-    if means[ours] >= means[best] - 0.02:
-        return (
-            f"{where} who wants to recall much with a state of fixed size loses nothing by an Associative LSTM; who "
-            "has no use for its exact account of what it recalls may take what trains faster."
+    if lost:
+        advice = (
+            f"Who wants to recall much should take {' or '.join(dict.fromkeys(lost))}; an Associative LSTM is for "
+            "those who want to read its memory, exactly, or an LSTM that stores more without more weights"
         )
-    return (
-        f"{where} who wants to recall much with a state of fixed size should take {_family(best)}; an Associative "
-        "LSTM is for those who want to read its memory, exactly, or an LSTM that stores more without more weights."
-    )
+    else:
+        advice = (
+            "Who wants to recall much loses nothing by an Associative LSTM; who has no use for its exact account of "
+            "what it recalls may take what trains faster"
+        )
+    return f"Of networks whose state has a fixed size, as trained here, {', and '.join(said)}. {advice}."
 
 
 def _spread(values: Sequence[float]) -> str:
