@@ -15,14 +15,14 @@ there = pytest.mark.skipif(not RESULTS.is_dir(), reason="the comparison has not 
 
 @there
 def test_verdicts_and_page_come_from_the_numbers():
-    measured, costs, looked = read(RESULTS)
+    measured, costs, reasons = read(RESULTS)
     recorded, judged = read_claims(RESULTS / "claims.json"), judge_all(measured)
     assert [(c.key, c.sentence, c.criterion, c.verdict) for c in recorded] == [
         (c.key, c.sentence, c.criterion, c.verdict) for c in judged
     ]
-    assert (RESULTS / "README.md").read_text() == page_of(measured, recorded, costs, looked)
+    assert (RESULTS / "README.md").read_text() == page_of(measured, recorded, costs, reasons)
 
 
 def test_the_documentation_says_what_was_measured():
-    measured, _, looked = read(RESULTS) if RESULTS.is_dir() else ({}, [], [])
-    assert filled(PAGE.read_text(), measured, looked) == PAGE.read_text()
+    measured, _, reasons = read(RESULTS) if RESULTS.is_dir() else ({}, [], [])
+    assert filled(PAGE.read_text(), measured, reasons) == PAGE.read_text()

@@ -29,6 +29,9 @@ SIZES: Mapping[str, int] = MappingProxyType({"small": 256, "medium": 1024, "larg
 
 SEEDS, SWEEP_SEED = (30, 31, 32), 29
 
+CLOSE = 0.02
+"""Accuracies that differ by less in the mean of the seeds are called equal."""
+
 
 @dataclass(frozen=True)
 class Point:

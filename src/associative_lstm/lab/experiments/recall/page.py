@@ -10,7 +10,9 @@ import numpy as np
 
 from associative_lstm.lab.draw.tables import Measured, markdown_table
 from associative_lstm.lab.experiments.claim import Claim
+from associative_lstm.lab.experiments.recall.forgetting import SEQUENCES, Reasons
 from associative_lstm.lab.experiments.recall.grid import (
+    CLOSE,
     COPIES,
     MAD,
     OURS,
@@ -22,24 +24,34 @@ from associative_lstm.lab.experiments.recall.grid import (
     Point,
 )
 from associative_lstm.lab.experiments.recall.published import MQAR, PARITY
-from associative_lstm.lab.experiments.recall.why import Rows
 from associative_lstm.lab.files import write_atomically
 
 Costs = Sequence[Mapping[str, Any]]
 
 _MODERN = ("mLSTM", "Mamba-2", "DeltaNet", "Gated DeltaNet")
 
+_MENDED = {
+    "right": "right",
+    "alone": "alone",
+    "random_keys": "random keys",
+    "match": "match",
+    "interference": "interference",
+    "random_interference": "with random keys",
+    "expected": "expected",
+}
+_POWERS = ("interference", "random_interference", "expected")
+
 BEGIN, END = "<!-- recall: made from results/recall -->", "<!-- recall: end -->"
 
 
-def page_of(measured: Measured, claims: Sequence[Claim], costs: Costs, looked: Rows = ()) -> str:
+def page_of(measured: Measured, claims: Sequence[Claim], costs: Costs, reasons: Reasons) -> str:
     """Everything that was measured, as Markdown."""
-    lines = ["# Recall: beside what people use today", "", *answer(measured, looked), ""]
+    lines = ["# Recall: beside what people use today", "", answer(measured, reasons), ""]
     lines += ["## Claims", "", *(claim.item for claim in claims), ""]
     for name in ("stacked", "mqar", "stacked-64", "mqar-unaided"):
         lines += [f"## {SETTINGS[name].title}", "", _accuracy_table(measured, name), ""]
     lines += ["## What copies buy", "", _copies_table(measured), ""]
-    lines += ["## Why pairs are not recalled", "", _why_table(looked), ""]
+    lines += ["## Why pairs are not recalled", "", _reasons_table(reasons), ""]
     lines += ["## MAD", "", _wide_table(measured, MAD, "accuracy"), ""]
     lines += ["## State tracking", "", "On held-out sequences of the lengths that were trained:", ""]
     lines += [_wide_table(measured, TRACKING, "accuracy"), "", "On longer ones:", ""]
@@ -48,14 +60,14 @@ def page_of(measured: Measured, claims: Sequence[Claim], costs: Costs, looked: R
     return "\n".join(lines)
 
 
-def answer(measured: Measured, looked: Rows = ()) -> list[str]:
+def answer(measured: Measured, reasons: Reasons) -> str:
     """Who recalls how much, and who should use what: said of what was measured, and only of that."""
-    sentences = [s for s in (_advice(measured), _why(looked), _copies(measured)) if s]
+    sentences = [s for s in (_advice(measured), _reason(reasons), _copies(measured)) if s]
     table = _by_size(measured)
     if not table and not sentences:
-        return ["Not yet run."]
+        return "Not yet run."
     parts = ["\n".join(f"- {sentence}" for sentence in sentences), table, _missing(measured)]
-    return "\n\n".join(part for part in parts if part).split("\n")
+    return "\n\n".join(part for part in parts if part)
 
 
 def _by_size(measured: Measured) -> str:
@@ -69,74 +81,75 @@ def _by_size(measured: Measured) -> str:
         return ""
     cells: dict[str, dict[tuple[str, str], str]] = {}
     for column, ranked in columns.items():
-        best = next(np.mean(a) for point, a in ranked if _family(point) != "Attention")
+        best = next(_mean(a) for point, a in ranked if point.kind != "Attention")
         for point, a in ranked:
-            shown, first = _spread(a), point.kind != "Attention" and np.mean(a) > best - 0.005
-            cells.setdefault(point.kind, {})[column] = f"**{shown}**" if first else shown
+            first = point.kind != "Attention" and _mean(a) == best
+            cells.setdefault(point.kind, {})[column] = f"**{_spread(a)}**" if first else _spread(a)
     header = ["network", *(f"{SETTINGS[name].title}: {SIZES[size]:,}" for name, size in columns)]
     kinds = dict.fromkeys(point.kind for name, _ in columns for point in SETTINGS[name].points)
     rows = [[kind, *(cells[kind].get(column, "") for column in columns)] for kind in kinds if kind in cells]
     about = (
-        "Accuracy on held-out sequences by task and numbers of state, means over three seeds (smallest to largest). "
-        "Bold: the best of those whose state has a fixed size, which attention's has not."
+        "Accuracy on held-out sequences by task and numbers of state, means over three seeds (smallest to largest; "
+        "one that diverged counts as 0). Bold: the best mean of those with a state of fixed size, unlike attention's."
     )
     return f"{about}\n\n{markdown_table(header, rows)}"
 
 
-def _why(looked: Rows) -> str:
-    """Whether it is the keys or the memory, of the networks that get a tenth and more wrong, where all agree."""
-    means = [row for row in _by_network(looked) if row["right"] < 0.9]
+def _reason(reasons: Reasons) -> str:
+    """What is wrong with the networks that get a tenth and more wrong, if it is the same with all of them."""
+    means = [row for row in _by_network(reasons) if row["right"] < 0.9 and row["seeds"] == len(SEEDS)]
     if not means:
         return ""
-    labels = [row["label"].partition(", ")[2].replace(", ", " of ") for row in means]
 
     def said(what: str) -> str:
         return ", ".join(f"{row[what]:.2f}" for row in means)
 
+    def mends(what: str, least: float) -> list[bool]:
+        return [row[what] - row["right"] >= least * (1 - row["right"]) for row in means]
+
+    shapes = "; ".join(row["label"].partition(", ")[2].replace(", ", " of ") for row in means)
     numbers = (
-        f"with {'; '.join(labels)}, right as they are {said('right')}; were the pair asked for alone in memory "
-        f"{said('alone')}; asked with the very key that it was written with {said('exact_key')}; with random keys in "
-        f"place of the learned ones {said('random_keys')}"
+        f"with {shapes}, right as they are {said('right')}; by what the pair asked for gave alone "
+        f"{said('alone')}; with keys as far apart as random ones {said('random_keys')}"
     )
-    noise = all(row["alone"] - row["right"] >= 0.9 * (1 - row["right"]) for row in means)
-    keys = any(max(row["exact_key"], row["random_keys"]) - row["right"] >= 0.1 for row in means)
-    if noise and not keys:
-        return f"What it does not recall is lost in the noise of its memory, not to wrong keys: {numbers}."
-    return f"Why it does not recall, {numbers}."
+    if not all(mends("alone", 0.9)):
+        return f"Why pairs are not recalled, of 32 stacked ones: {numbers}."
+    keys = "" if any(mends("random_keys", 0.25)) else ", and other keys would mend little of it"
+    return (
+        "Pairs that an Associative LSTM does not recall, of 32 stacked ones, are lost in the noise of the others"
+        f"{keys}: {numbers}."
+    )
 
 
-def _by_network(looked: Rows) -> list[dict[str, Any]]:
+def _by_network(reasons: Reasons) -> list[dict[str, Any]]:
     """The means over the seeds."""
     found: dict[str, list[Mapping[str, Any]]] = {}
-    for row in looked:
-        found.setdefault(row["label"], []).append(row)
-    numbers = [key for key in (looked[0] if looked else {}) if key not in ("network", "label", "seed")]
+    for row in reasons:
+        found.setdefault(row["network"], []).append(row)
+    labels = {point.name: point.label for point in SETTINGS["stacked"].points}
     return [
-        {"label": label, "seeds": len(rows)} | {k: float(np.mean([row[k] for row in rows])) for k in numbers}
-        for label, rows in found.items()
+        {"label": labels[name], "seeds": len(rows)}
+        | {k: float(np.mean([row[k] for row in rows])) for k in _MENDED}
+        for name, rows in found.items()
     ]
 
 
-def _why_table(looked: Rows) -> str:
-    if not looked:
+def _reasons_table(reasons: Reasons) -> str:
+    if not reasons:
         return "Not yet measured."
     about = (
-        "Of 32 stacked pairs, answers to held-out sequences given again by the same networks with one thing mended "
-        "at a time; means over the seeds. Alone: the pair asked for is the only one in memory. Exact key: it is "
-        "asked for with the very key that it was written with. Random keys: the same values in a memory of the same "
-        "size, under keys of random phases. Interference: what all other pairs add to a read, in power and by that "
-        "of the pair asked for (medians), and what theory expects of random keys."
+        f"Answers to {SEQUENCES} of the held-out sequences of 32 stacked pairs, given again by the same networks, "
+        "with the same gates; means over the seeds. Alone: by what the pair asked for gave to the read, no more. "
+        "Random keys: turned by random phases, so that keys of different pairs are no more alike than random ones. "
+        "Match: how similar the key of a read is to that which the pair was written with, 1 if it is the same. "
+        "Interference: what everything else adds to a read, in power and by that of the pair asked for (medians), "
+        "with the network's keys and with random ones, and what theory expects of these."
     )
+    header = ["network", "seeds", *_MENDED.values()]
     rows = [
-        [
-            row["label"],
-            row["seeds"],
-            *(f"{row[key]:.2f}" for key in ("right", "alone", "exact_key", "random_keys")),
-            *(f"{row[key]:.1f}" for key in ("interference", "expected")),
-        ]
-        for row in _by_network(looked)
+        [row["label"], row["seeds"], *(f"{row[k]:.{1 if k in _POWERS else 2}f}" for k in _MENDED)]
+        for row in _by_network(reasons)
     ]
-    header = ["network", "seeds", "right", "alone", "exact key", "random keys", "interference", "expected"]
     return f"{about}\n\n{markdown_table(header, rows)}"
 
 
@@ -150,10 +163,6 @@ def _missing(measured: Measured) -> str:
         elif left:
             said.append(f"{setting.title}: {', '.join(p.label.replace(', ', ' ') for p in left)}")
     return f"Not yet run: {'; '.join(said)}." if said else ""
-
-
-def _family(point: Point) -> str:
-    return point.label.split(",")[0]
 
 
 def _copies(measured: Measured) -> str:
@@ -182,37 +191,33 @@ def _ranked(measured: Measured, name: str, size: str) -> list[tuple[Point, list[
 
 def _advice(measured: Measured) -> str:
     """Who should use what, by the largest state at which ours stands beside all of today's networks on each task."""
-    said, lost = [], []
+    said = []
     for name in ("stacked", "mqar"):
         ranked = {size: _ranked(measured, name, size) for size in SIZES}
         whole = [size for size in SIZES if {OURS, *_MODERN} <= {point.kind for point, _ in ranked[size]}]
         if not whole:
             continue
-        means = {point: float(np.mean(a)) for point, a in ranked[whole[-1]] if point.kind != "Attention"}
-        ours = next(point for point in means if _family(point) == "Associative LSTM")
-        best = next(point for point in means if _family(point) != "Associative LSTM")
+        means = {point.kind: float(np.mean(a)) for point, a in ranked[whole[-1]]}
+        best = max(
+            (kind for kind in means if not kind.startswith(("Associative", "Attention"))),
+            key=means.__getitem__,
+        )
         where = f"on {SETTINGS[name].title.replace('Stacked', 'stacked')}, with about {SIZES[whole[-1]]:,} numbers"
-        if means[ours] >= means[best] - 0.02:
-            said.append(
-                f"{where}, none of them recalls more than an Associative LSTM ({means[ours]:.2f}; next {best.kind} "
-                f"{means[best]:.2f})"
-            )
-        else:
-            said.append(f"{where}, {best.kind} recalls more ({means[best]:.2f}; ours {means[ours]:.2f})")
-            lost.append(best.kind)
+        numbers = f"{best} recalls {means[best]:.2f}, an Associative LSTM of 16 copies {means[OURS]:.2f}"
+        take = "either serves" if abs(means[OURS] - means[best]) <= CLOSE else "take the former"
+        said.append(f"{where}, {numbers}: {'take the latter' if means[OURS] > means[best] + CLOSE else take}")
     if not said:
         return ""
-    if lost:
-        advice = (
-            f"Who wants to recall much should take {' or '.join(dict.fromkeys(lost))}; an Associative LSTM is for "
-            "those who want to read its memory, exactly, or an LSTM that stores more without more weights"
-        )
-    else:
-        advice = (
-            "Who wants to recall much loses nothing by an Associative LSTM; who has no use for its exact account of "
-            "what it recalls may take what trains faster"
-        )
-    return f"Of networks whose state has a fixed size, as trained here, {', and '.join(said)}. {advice}."
+    return (
+        f"Of networks whose state has a fixed size, in the mean of three seeds as trained here: {'; '.join(said)}. "
+        "What else speaks for an Associative LSTM is that its memory can be read, exactly, and that it stores more "
+        "without more weights."
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    """As it is shown."""
+    return round(float(np.mean(values)), 2)
 
 
 def _spread(values: Sequence[float]) -> str:
@@ -303,9 +308,9 @@ def _cost_table(costs: Costs) -> str:
     return f"{about}\n\n{markdown_table(header, rows)}"
 
 
-def block(measured: Measured, looked: Rows = ()) -> str:
+def block(measured: Measured, reasons: Reasons) -> str:
     """What the documentation says of it."""
-    parts = ["\n".join(answer(measured, looked))]
+    parts = [answer(measured, reasons)]
     if measured:
         parts += [
             "![Accuracy against the numbers of state, and against pairs over copies](../results/recall/recall.png)",
@@ -314,11 +319,11 @@ def block(measured: Measured, looked: Rows = ()) -> str:
     return "\n\n".join([BEGIN, *parts, END])
 
 
-def filled(text: str, measured: Measured, looked: Rows = ()) -> str:
+def filled(text: str, measured: Measured, reasons: Reasons) -> str:
     """A page of the documentation with the block that the measurements say."""
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
-    return before + block(measured, looked) + after
+    return before + block(measured, reasons) + after
 
 
 if (

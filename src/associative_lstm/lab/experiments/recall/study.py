@@ -14,9 +14,9 @@ from associative_lstm.lab.draw.tables import Measured, read_rows, save_rows
 from associative_lstm.lab.experiments.claim import Claim, judge, write_claims
 from associative_lstm.lab.experiments.experiment import Advance, Experiment, Outcome
 from associative_lstm.lab.experiments.learning.runs import Logs
-from associative_lstm.lab.experiments.recall import cost, grid, why
+from associative_lstm.lab.experiments.recall import cost, forgetting, grid
 from associative_lstm.lab.experiments.recall.drawing import draw
-from associative_lstm.lab.experiments.recall.grid import COPIES, MAD, PAIRS, SEEDS, SETTINGS, TRACKING
+from associative_lstm.lab.experiments.recall.grid import CLOSE, COPIES, MAD, PAIRS, SEEDS, SETTINGS, TRACKING
 from associative_lstm.lab.experiments.recall.page import page_of
 from associative_lstm.lab.files import write_atomically
 from associative_lstm.lab.run.folder import read_tests
@@ -36,7 +36,7 @@ class RecallStudy(Experiment):
     ) -> Outcome:
         """Read what there is of the runs, time the networks, and judge; ``about`` goes with the verdicts."""
         rows = measured_rows(logs)
-        why.look(out, logs)
+        forgetting.look(out, logs)
         costs = cost.measure(seconds, advance)
         return write(out, rows, costs, **about)
 
@@ -80,23 +80,24 @@ def write(
     out.mkdir(parents=True, exist_ok=True)
     numbers = save_rows(out / "measured.json", rows)
     write_atomically(out / "cost.json", (json.dumps(list(costs), indent=1) + "\n").encode())
-    measured, kept, looked = read(out)
+    measured, kept, reasons = read(out)
     claims = judge_all(measured)
-    write_atomically(out / "README.md", page_of(measured, claims, kept, looked).encode())
+    write_atomically(out / "README.md", page_of(measured, claims, kept, reasons).encode())
     written = [
         save_figure(draw(measured), out / "recall.png"),
         numbers,
         out / "cost.json",
+        *([out / forgetting.FILE] if reasons else []),
         out / "README.md",
         write_claims(out / "claims.json", claims, **about),
     ]
     return Outcome(written, claims)
 
 
-def read(out: Path) -> tuple[Measured, list[dict[str, Any]], why.Rows]:
+def read(out: Path) -> tuple[Measured, list[dict[str, Any]], forgetting.Reasons]:
     """What was kept in a folder: accuracy by setting and network, what each network costs, why it forgets."""
     measured = read_rows(out / "measured.json", "setting", "network")
-    return measured, json.loads((out / "cost.json").read_text(encoding="utf-8")), why.kept(out)
+    return measured, json.loads((out / "cost.json").read_text(encoding="utf-8")), forgetting.kept(out)
 
 
 # --- the claims: their criteria were written down before any run that is judged
@@ -138,8 +139,6 @@ MODERN = {
     "large": ("mlstm-1x63", "mamba2-4x32", "deltanet-1x64", "gated-deltanet-1x64"),
 }
 _OPEN = "associative-64-16-open-associative-lstm"
-CLOSE = 0.02
-"""Accuracies that differ by less in the mean of the seeds are called equal."""
 
 
 def _reaches(setting: str, networks: Sequence[str], least: float) -> Callable[..., Judged]:
