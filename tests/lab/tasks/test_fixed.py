@@ -178,20 +178,22 @@ def test_the_state_is_what_step_by_step_reckoning_gives(task, split):
     orders = list(itertools.permutations(range(5)))
     for symbols, answers in rows(task, count=400, split=split):
         last = max(answers)
+        first = task.length if split == "longer" else 0
         if task.name == "parity":
-            expected = {last: sum(symbols[: last + 1]) % 2}
+            expected = {step: sum(symbols[: step + 1]) % 2 for step in range(last + 1)}
         elif task.name == "modular-arithmetic":
             assert last % 2 == 0
-            expected = {last: eval(task.decode(torch.tensor(symbols[: last + 1]))) % 5}
+            texts = {step: task.decode(torch.tensor(symbols[: step + 1])) for step in range(0, last + 1, 2)}
+            expected = {step: eval(text) % 5 for step, text in texts.items()}
         else:
             things, expected = list("abcde"), {}
             for step, symbol in enumerate(symbols[: last + 1]):
                 one, other = (place for place, to in enumerate(orders[symbol]) if place != to)
                 things[one], things[other] = things[other], things[one]
                 expected[step] = orders.index(tuple(map("abcde".index, things)))
-        assert answers == expected
+        assert answers == {step: state for step, state in expected.items() if step >= first}
         lengths.add(last + 1)
-    least, most = (task.length, task.longest) if split == "longer" else (3, task.length)
+    least, most = (task.length + 1, task.longest) if split == "longer" else (3, task.length)
     odd = task.name == "modular-arithmetic"
     assert min(lengths) >= least
     assert max(lengths) <= most

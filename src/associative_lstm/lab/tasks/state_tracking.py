@@ -13,12 +13,15 @@ _SHORTEST = 3
 
 
 class _Tracking(FixedTask):
-    """Sequences of 3 to ``length`` steps to train on and to test; the split "longer" has up to ``longest``."""
+    """Sequences of 3 to ``length`` steps to train on and to test, scored wherever they have come to something.
+
+    Those of the split "longer" have up to ``longest`` steps, of which those beyond ``length`` are scored.
+    """
 
     splits = ("train", "test", "longer")
     options = MappingProxyType({"length": 40, "longest": 256, "sequences": 10_000})
-    every_step = False
-    """Whether every step is scored, or the last alone."""
+    every = 1
+    """Steps from one that is scored to the next."""
 
     def __init__(self, length: int = 40, longest: int = 256, sequences: int = 10_000) -> None:
         super().__init__(sequences)
@@ -41,20 +44,21 @@ class _Tracking(FixedTask):
         return rng.integers(least, most + 1, count)
 
     def draw(self, rng: np.random.Generator, count: int, split: str) -> Drawn:
-        least, most = (self.length, self.longest) if split == "longer" else (_SHORTEST, self.length)
+        least, most = (self.length + 1, self.longest) if split == "longer" else (_SHORTEST, self.length)
         lengths = self.lengths(rng, count, least, most)
         inputs = self.inputs(rng, (count, most))
         place = np.arange(most)
-        scored = place < lengths[:, None] if self.every_step else place == lengths[:, None] - 1
+        first = self.length if split == "longer" else 0
+        scored = (place < lengths[:, None]) & (place >= first) & (place % self.every == 0)
         return Drawn(inputs, self.states(inputs), scored)
 
 
 class Parity(_Tracking):
-    r"""Bits; after the last one, whether the number of ones is odd::
+    r"""Bits; after every one, whether the number of ones so far is odd::
 
         inputs   1 0 1 1 0
-        target           1
-        scored           ^
+        targets  1 1 0 1 1
+        scored   ^ ^ ^ ^ ^
 
     >>> batch = next(Parity().stream(batch_size=1, seed=0))
     >>> int(batch.inputs.sum()) % 2 == int(batch.targets[-1])
@@ -75,13 +79,13 @@ class Parity(_Tracking):
 
 
 class ModularArithmetic(_Tracking):
-    r"""Numbers below 5 with ``+``, ``-`` and ``*`` between them; after the last one, what it comes to, modulo 5.
+    r"""Numbers below 5 with ``+``, ``-`` and ``*`` between them; after every one, what it comes to, modulo 5.
 
     Products go first. All lengths are odd::
 
         inputs   2 + 1 - 2 * 3
-        target               2
-        scored               ^
+        targets  2   3   1   2
+        scored   ^   ^   ^   ^
 
     >>> task = ModularArithmetic(length=9)
     >>> batch = next(task.stream(batch_size=1, seed=0))
@@ -92,6 +96,7 @@ class ModularArithmetic(_Tracking):
 
     name = "modular-arithmetic"
     description = "what sums and products of numbers below 5 come to, modulo 5"
+    every = 2
     vocabulary = "01234+-*"
     input_size, output_size = 8, 5
     chance = math.log2(5)
@@ -106,6 +111,7 @@ class ModularArithmetic(_Tracking):
 
     def states(self, inputs: np.ndarray) -> np.ndarray:
         found = np.zeros_like(inputs)
+        found[:, 0] = inputs[:, 0]
         total, product = np.zeros_like(inputs[:, 0]), inputs[:, 0]
         for t in range(2, inputs.shape[1], 2):
             operator, number = inputs[:, t - 1], inputs[:, t]
@@ -134,7 +140,6 @@ class SwapsOfFive(_Tracking):
     name = "s5"
     description = "the order of five things after every swap of two"
     options = MappingProxyType({"length": 24, "longest": 96, "sequences": 10_000})
-    every_step = True
     input_size = output_size = 120
     vocabulary = letters(120)
     chance = math.log2(120)
