@@ -53,8 +53,13 @@ def page_of(measured: Measured, claims: Sequence[Claim], costs: Costs, reasons: 
     lines += ["## What copies buy", "", _copies_table(measured), ""]
     lines += ["## Why pairs are not recalled", "", _reasons_table(reasons), ""]
     lines += ["## MAD", "", _wide_table(measured, MAD, "accuracy"), ""]
-    lines += ["## State tracking", "", "On held-out sequences of the lengths that were trained:", ""]
-    lines += [_wide_table(measured, TRACKING, "accuracy"), "", "On longer ones:", ""]
+    lines += [
+        "## State tracking",
+        "",
+        "At every step of held-out sequences of the lengths that were trained:",
+        "",
+    ]
+    lines += [_wide_table(measured, TRACKING, "accuracy"), "", "Of longer ones, at the steps beyond:", ""]
     lines += [_wide_table(measured, TRACKING, "longer"), ""]
     lines += [_published(), "", "## What it costs", "", _cost_table(costs), ""]
     return "\n".join(lines)
@@ -273,7 +278,7 @@ def _published() -> str:
     return (
         f"Published, not measured here: MQAR by size of state, {figures} (read off the plot of the repository "
         "HazyResearch/zoology: more symbols and pairs, and other lengths of training, than ours); parity on longer "
-        f"sequences, on a scale where guessing is 0, {parity} (arXiv 2411.12537)."
+        f"sequences, after the last bit, on a scale where guessing is 0, {parity} (arXiv 2411.12537)."
     )
 
 
