@@ -235,6 +235,20 @@ def test_the_best_mean_as_shown_is_bold():
     assert said.count("**0.99 (0.99 to 0.99)**") == 2
 
 
+def test_who_keeps_track_is_said_where_all_stand_beside_each_other():
+    def accuracy(setting, network):
+        return 0.95 if setting == "parity" and network in ("lstm-128", "gru-256") else 0.5
+
+    measured = made(accuracy)
+    del measured["modular-arithmetic", "mamba2-4x16"]
+    said = answer(measured, [])
+    assert (
+        "lengths trained, parity: LSTM 0.95, GRU 0.95; swaps of five: none (best: Associative LSTM, 16"
+        in said
+    )
+    assert "lengths trained" not in answer(made(settings=["stacked"]), [])
+
+
 def reason(network="associative-52-4", seed=30, **numbers):
     row = {"network": network, "seed": seed, "rate": 0.01, "right": 0.4, "alone": 1.0, "random_keys": 0.45}
     return row | {"match": 0.98, "interference": 9, "random_interference": 8, "expected": 7.75} | numbers

@@ -67,7 +67,7 @@ def page_of(measured: Measured, claims: Sequence[Claim], costs: Costs, reasons: 
 
 def answer(measured: Measured, reasons: Reasons) -> str:
     """Who recalls how much, and who should use what: said of what was measured, and only of that."""
-    sentences = [s for s in (_advice(measured), _reason(reasons), _copies(measured)) if s]
+    sentences = [s for s in (_advice(measured), _tracks(measured), _reason(reasons), _copies(measured)) if s]
     table = _by_size(measured)
     if not table and not sentences:
         return "Not yet run."
@@ -156,6 +156,25 @@ def _reasons_table(reasons: Reasons) -> str:
         for row in _by_network(reasons)
     ]
     return f"{about}\n\n{markdown_table(header, rows)}"
+
+
+def _tracks(measured: Measured) -> str:
+    """Who stays right beyond the lengths that were trained, on the tasks where ours stands beside today's networks."""
+    said = []
+    for name in TRACKING:
+        means = {
+            point.kind: float(np.mean([row["longer"] for row in rows]))
+            for point in SETTINGS[name].points
+            if len(rows := measured.get((name, point.name), ())) >= len(SEEDS)
+        }
+        if {OURS, *_MODERN} <= means.keys():
+            able = [f"{kind} {mean:.2f}" for kind, mean in means.items() if mean >= 0.9]
+            best = max(means, key=means.__getitem__)
+            all_of_them = ", ".join(able) if able else f"none (best: {best} {means[best]:.2f})"
+            said.append(f"{SETTINGS[name].title.lower()}: {all_of_them}")
+    return (
+        f"Right at 0.9 and more of the steps beyond the lengths trained, {'; '.join(said)}." if said else ""
+    )
 
 
 def _missing(measured: Measured) -> str:
