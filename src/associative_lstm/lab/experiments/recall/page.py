@@ -159,7 +159,7 @@ def _reasons_table(reasons: Reasons) -> str:
 
 
 def _tracks(measured: Measured) -> str:
-    """Who stays right beyond the lengths that were trained, on the tasks where ours stands beside today's networks."""
+    """Who stays right beyond the lengths trained, on the tasks where ours stands beside today's networks."""
     said = []
     for name in TRACKING:
         means = {
