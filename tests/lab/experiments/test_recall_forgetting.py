@@ -47,7 +47,7 @@ def by_hand(copies, *, wrong_keys=False, alike=0.0):
 
 def test_of_a_noisy_memory_the_keys_are_not_blamed():
     found = forgetting.measure(by_hand(copies=1))
-    assert found["right"] < 0.9
+    assert found["right"] < 0.5
     assert found["alone"] == 1
     assert found["match"] == pytest.approx(1)
     assert found["random_keys"] == pytest.approx(found["right"], abs=0.1)
@@ -105,4 +105,4 @@ def test_runs_without_weights_keep_what_was_found_of_them(tmp_path):
     of_another_rate = dict(found[0]) | {"rate": 9.0}
     save_rows(out / forgetting.FILE, [row("one-of-old"), of_another_rate, *found[1:]])
     forgetting.look(out, Logs(runs, prepare))
-    assert forgetting.kept(out) == (found[1:] or [row("one-of-old"), of_another_rate])
+    assert forgetting.kept(out) == found[1:]

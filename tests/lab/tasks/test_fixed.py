@@ -277,6 +277,10 @@ def test_a_restored_stream_continues_in_the_middle_of_a_round(name):
         ({"task": "mad-fuzzy", "length": 20}, "length must be at least 24"),
         ({"task": "mad-copying", "copied": 128}, "length must be at least 258 to copy 128, got 256"),
         ({"task": "parity", "longest": 40}, "length must be at least 3 and below longest, got 40 and 40"),
+        (
+            {"task": "modular-arithmetic", "length": 39, "longest": 40},
+            "length must be at least 3 and 2 below longest, got 39 and 40",
+        ),
         ({"task": "s5", "length": 2}, "length must be at least 3 and below longest"),
         ({"task": "xml", "pairs": 4}, "pairs has no meaning for task 'xml'"),
         ({"task": "mqar", "noise": 0.2}, "noise has no meaning for task 'mqar'"),

@@ -13,7 +13,7 @@ _SHORTEST = 3
 
 
 class _Tracking(FixedTask):
-    """Sequences of 3 to ``length`` steps to train on and to test, scored wherever they have come to something.
+    """Sequences of 3 to ``length`` steps to train on and to test, scored at every step (of sums, every number).
 
     Those of the split "longer" have up to ``longest`` steps, of which those beyond ``length`` are scored.
     """
@@ -25,9 +25,10 @@ class _Tracking(FixedTask):
 
     def __init__(self, length: int = 40, longest: int = 256, sequences: int = 10_000) -> None:
         super().__init__(sequences)
-        if not _SHORTEST <= length < longest:
+        if not _SHORTEST <= length <= longest - self.every:
+            below = f"{self.every} below" if self.every > 1 else "below"
             raise ValueError(
-                f"length must be at least {_SHORTEST} and below longest, got {length} and {longest}"
+                f"length must be at least {_SHORTEST} and {below} longest, got {length} and {longest}"
             )
         self.length, self.longest = length, longest
 

@@ -133,7 +133,7 @@ def look(out: Path, logs: Logs) -> None:
                 rows.append(known | {key: float(f"{value:.4g}") for key, value in measure(trained).items()})
             elif row := before.get((point.name, seed, rate)):
                 rows.append(dict(row))
-    if rows:
+    if rows or before:
         out.mkdir(parents=True, exist_ok=True)
         save_rows(out / FILE, rows)
 

@@ -119,7 +119,11 @@ def _reason(reasons: Reasons) -> str:
     )
     if not all(mends("alone", 0.9)):
         return f"Why pairs are not recalled, of 32 stacked ones: {numbers}."
-    keys = "" if any(mends("random_keys", 0.25)) else ", and other keys would mend little of it"
+    keys = (
+        ""
+        if any(mends("random_keys", 0.25))
+        else ", and keys as unlike as random ones would mend less than a quarter"
+    )
     return (
         "Pairs that an Associative LSTM does not recall, of 32 stacked ones, are lost in the noise of the others"
         f"{keys}: {numbers}."
@@ -162,18 +166,23 @@ def _tracks(measured: Measured) -> str:
     """Who stays right beyond the lengths trained, on the tasks where ours stands beside today's networks."""
     said = []
     for name in TRACKING:
+        points = SETTINGS[name].points
+        found = {point.kind: measured.get((name, point.name), ()) for point in points}
         means = {
-            point.kind: float(np.mean([row["longer"] for row in rows]))
-            for point in SETTINGS[name].points
-            if len(rows := measured.get((name, point.name), ())) >= len(SEEDS)
+            k: _mean([row["longer"] for row in rows]) for k, rows in found.items() if len(rows) >= len(SEEDS)
         }
         if {OURS, *_MODERN} <= means.keys():
-            able = [f"{kind} {mean:.2f}" for kind, mean in means.items() if mean >= 0.9]
+            able = [f"{kind} ({mean:.2f})" for kind, mean in means.items() if mean >= 0.9]
             best = max(means, key=means.__getitem__)
-            all_of_them = ", ".join(able) if able else f"none (best: {best} {means[best]:.2f})"
-            said.append(f"{SETTINGS[name].title.lower()}: {all_of_them}")
+            left = [f"not yet run: {kind}" for kind in found if kind not in means]
+            who = able or [f"none, best {best} ({means[best]:.2f})"]
+            said.append(f"{SETTINGS[name].title.lower()}: {'; '.join([*who, *left])}")
+    if not said:
+        return ""
     return (
-        f"Right at 0.9 and more of the steps beyond the lengths trained, {'; '.join(said)}." if said else ""
+        "Right at 0.9 and more of the steps beyond the lengths trained, in the mean of three seeds. "
+        + ". ".join(one[0].upper() + one[1:] for one in said)
+        + "."
     )
 
 
@@ -234,7 +243,7 @@ def _advice(measured: Measured) -> str:
         return ""
     return (
         f"Of networks whose state has a fixed size, in the mean of three seeds as trained here: {'; '.join(said)}. "
-        "What else speaks for an Associative LSTM is that its memory can be read, exactly, and that it stores more "
+        "What speaks for an Associative LSTM is that its memory can be read, exactly, and that it stores more "
         "without more weights."
     )
 

@@ -100,7 +100,7 @@ def read(out: Path) -> tuple[Measured, list[dict[str, Any]], forgetting.Reasons]
     return measured, json.loads((out / "cost.json").read_text(encoding="utf-8")), forgetting.kept(out)
 
 
-# --- the claims: their criteria were written down before any run that is judged
+# --- the claims: their criteria were written down before any run that is judged; 12o's was changed once, as it says
 
 
 def judge_all(measured: Measured) -> list[Claim]:
