@@ -34,7 +34,17 @@ from associative_lstm.kernels.associative import Inputs, reference
 from associative_lstm.nn import AssociativeLSTM
 from associative_lstm.nn.checks import check_steps, float_precision
 
-__all__ = ["Attribution", "Inside", "Recall", "Split", "attribute", "look", "recall", "separate"]
+__all__ = [
+    "Attribution",
+    "Inside",
+    "Recall",
+    "Split",
+    "attribute",
+    "last_layer",
+    "look",
+    "recall",
+    "separate",
+]
 
 State = tuple[Tensor, Tensor]
 Reads = int | slice | Sequence[int]
@@ -173,7 +183,7 @@ def attribute(
     >>> parts.writes.shape, parts.total.shape
     (torch.Size([1, 1, 5, 1]), torch.Size([1]))
     """
-    layer, *given = _last(model, x, state)
+    layer, *given = last_layer(model, x, state)
     fed = _Fed(layer, *given)
     steps = _steps(reads, fed.steps)
     weight, bias = _rows(model.readout, fed.take(symbol, len(steps)), against)
@@ -402,8 +412,18 @@ class _Fed:
         return writes, initials
 
 
-def _last(model: Any, x: Tensor | PackedSequence, state: Sequence[Any] | None) -> tuple[Any, Any, Any]:
-    """The last layer of a model, what it reads, and its state, in float64."""
+def last_layer(
+    model: Any, x: Tensor | PackedSequence, state: Sequence[Any] | None = None
+) -> tuple[Any, Any, Any]:
+    """The last layer of a model, what it reads, and its state, in float64; arguments as of `attribute`.
+
+    >>> model = nn.Module()
+    >>> model.layers = nn.ModuleList([AssociativeLSTM(10, 64), AssociativeLSTM(64, 32)])
+    >>> model.readout = nn.Linear(32, 10)
+    >>> layer, read, _ = last_layer(model, torch.tensor([3, 1, 4, 1, 5]))
+    >>> layer.hidden_size, read.shape
+    (32, torch.Size([5, 64]))
+    """
     if not hasattr(model, "layers") or not isinstance(getattr(model, "readout", None), nn.Linear):
         raise TypeError(f"model: expected `layers` and a linear `readout`, got {type(model).__name__}")
     weight = model.readout.weight

@@ -66,7 +66,6 @@ def measure(trained: Trained, answers: int, seed: int) -> dict[str, Any]:
 def look_at(trained: Trained, answers: int, seed: int) -> Iterator[Found]:
     """What so many answers to fresh data were made of."""
     model, task, ahead = trained.model.double(), trained.task, 0 if trained.task.episodic else 1
-    layer: Any = model.layers[-1]
     left = answers
     for text in texts(task, seed):
         asked = list(MEANT[task.name](text))[:left]
@@ -75,7 +74,7 @@ def look_at(trained: Trained, answers: int, seed: int) -> Iterator[Found]:
         left -= len(asked)
         x = torch.tensor(task.encode(text).tolist())
         reads = [answer.place - ahead for answer in asked]
-        below = _below(model, x)
+        layer, below, _ = inside.last_layer(model, x)
         seen = inside.look(layer, below)[-1]
         with torch.no_grad():
             said = model(x.unsqueeze(1))[0][reads, 0].argmax(-1)
@@ -178,15 +177,6 @@ def given_wrong_letters(trained: Trained, letters: int, seed: int) -> dict[str, 
             if asked >= letters:
                 return {"letters": asked} | {kind: _rounded(count / asked) for kind, count in hits.items()}
     raise AssertionError("texts have no end")
-
-
-def _below(model: Any, x: Tensor) -> Tensor:
-    """What the last layer reads."""
-    h = torch.eye(int(model.input_size), dtype=torch.float64)[x]
-    for k, layer in enumerate(list(model.layers)[:-1]):
-        given = inside.look(layer, h)[-1].h.flatten(1)
-        h = given + h if model.residual and k else given
-    return h
 
 
 def _parts(
