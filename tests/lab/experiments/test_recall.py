@@ -13,7 +13,7 @@ from associative_lstm.lab.experiments.learning.judging import preparation
 from associative_lstm.lab.experiments.learning.runs import Logs, make_runs, read_curve
 from associative_lstm.lab.experiments.recall import cost, forgetting, grid, study
 from associative_lstm.lab.experiments.recall.grid import MAD, SEEDS, SETTINGS, SIZES, SWEEP_SEED
-from associative_lstm.lab.experiments.recall.page import BEGIN, END, answer, filled, page_of
+from associative_lstm.lab.experiments.recall.page import BEGIN, END, answer, block, filled, page_of
 from associative_lstm.lab.experiments.recall.study import (
     CLAIMS,
     judge_all,
@@ -176,7 +176,12 @@ def test_the_page_has_every_number_and_says_who_should_use_what(tmp_path):
     assert page == page_of(again, outcome.claims, costs, reasons)
     assert "take the former" in page
     assert all(SETTINGS[name].title in page for name in ("stacked", "mqar"))
+    assert "| network | In-context recall | Fuzzy recall | " in page
     assert "| LSTM | " + " | ".join(["0.87 (0.87 to 0.87)"] * len(MAD)) in page
+    guessing = (
+        "Parity (guessing: 0.50) | Modular arithmetic (guessing: 0.20) | Swaps of five (guessing: 0.01)"
+    )
+    assert page.count(f"| network | {guessing} |") == 2
     assert (
         "| Associative LSTM, 16 copies, N_h 240 | 1,000 | 70,000 | 0.003 | 3 | 0.31 (0.31 to 0.31) |" in page
     )
@@ -193,11 +198,14 @@ def test_the_answer_is_a_table_and_advice_where_all_stand_beside_each_other():
     assert (
         "with about 4,096 numbers, mLSTM recalls 0.50, an Associative LSTM of 16 copies 0.50: either" in said
     )
-    assert "\n\nNot yet run: MQAR, 4 pairs; " in said
+    assert "Not yet run" not in said  # that comes after the picture
+    assert "recall.png)\n\nEvery table, " in block(stacked, [])
+    assert "README.md).\n\nNot yet run: MQAR, 4 pairs; " in block(stacked, [])
+    assert "Not yet run" not in block(made(), [])
     del stacked["stacked", "deltanet-1x64"], stacked["stacked", "gru-256"]
     stacked["stacked", "mamba2-4x16"] = made(lambda s, n: 0.7)["stacked", "mamba2-4x16"]
+    assert "Stacked MQAR, 32 pairs: GRU 256, DeltaNet 1 head of 64; " in block(stacked, [])
     said = answer(stacked, [])
-    assert "Stacked MQAR, 32 pairs: GRU 256, DeltaNet 1 head of 64; " in said
     assert (
         "with about 1,024 numbers, Mamba-2 recalls 0.70, an Associative LSTM of 16 copies 0.50: take the former."
         in said
@@ -261,11 +269,12 @@ def test_the_answer_blames_what_the_numbers_blame():
         "are lost in the noise of the others",
         ", and keys as unlike as random ones would mend less than a quarter",
     )
-    assert f"{noise}{keys}: with 4 copies of N_h 52, right as they are 0.40; by what" in said()
+    assert f"{noise}{keys}. Right as they are, by what" in said()
+    assert "as random ones: 4 copies of N_h 52: 0.40, 1.00, 0.45.\n" in said()
     assert noise in said(random_keys=0.7)
     assert keys not in said(random_keys=0.7)
     assert noise not in said(alone=0.6)
-    assert "of 32 stacked ones: with 4 copies of N_h 52, right as they are 0.40" in said(alone=0.6)
+    assert "of 32 stacked ones. Right as they are, by what" in said(alone=0.6)
     assert "stacked ones" not in said(right=0.95)
     assert "stacked ones" not in said(seeds=SEEDS[:2])
 

@@ -25,6 +25,7 @@ from associative_lstm.lab.experiments.recall.grid import (
 )
 from associative_lstm.lab.experiments.recall.published import MQAR, PARITY
 from associative_lstm.lab.files import write_atomically
+from associative_lstm.lab.tasks import TASKS
 
 Costs = Sequence[Mapping[str, Any]]
 
@@ -41,24 +42,25 @@ _MENDED = {
 }
 _POWERS = ("interference", "random_interference", "expected")
 
+_SMALLER = (
+    "All with about 1,000 numbers of state, but LSTM and GRU with 256, and attention, whose state grows."
+)
+
 BEGIN, END = "<!-- recall: made from results/recall -->", "<!-- recall: end -->"
 
 
 def page_of(measured: Measured, claims: Sequence[Claim], costs: Costs, reasons: Reasons) -> str:
     """Everything that was measured, as Markdown."""
     lines = ["# Recall: beside what people use today", "", answer(measured, reasons), ""]
+    lines += [left, ""] if (left := _missing(measured)) else []
     lines += ["## Claims", "", *(claim.item for claim in claims), ""]
     for name in ("stacked", "mqar", "stacked-64", "mqar-unaided"):
         lines += [f"## {SETTINGS[name].title}", "", _accuracy_table(measured, name), ""]
     lines += ["## What copies buy", "", _copies_table(measured), ""]
     lines += ["## Why pairs are not recalled", "", _reasons_table(reasons), ""]
-    lines += ["## MAD", "", _wide_table(measured, MAD, "accuracy"), ""]
-    lines += [
-        "## State tracking",
-        "",
-        "At every step of held-out sequences of the lengths that were trained:",
-        "",
-    ]
+    lines += ["## MAD", "", f"{_SMALLER} Accuracy on held-out sequences:", ""]
+    lines += [_wide_table(measured, MAD, "accuracy"), "", "## State tracking", ""]
+    lines += [f"{_SMALLER} At every step of held-out sequences of the lengths that were trained:", ""]
     lines += [_wide_table(measured, TRACKING, "accuracy"), "", "Of longer ones, at the steps beyond:", ""]
     lines += [_wide_table(measured, TRACKING, "longer"), ""]
     lines += [_published(), "", "## What it costs", "", _cost_table(costs), ""]
@@ -68,11 +70,8 @@ def page_of(measured: Measured, claims: Sequence[Claim], costs: Costs, reasons: 
 def answer(measured: Measured, reasons: Reasons) -> str:
     """Who recalls how much, and who should use what: said of what was measured, and only of that."""
     sentences = [s for s in (_advice(measured), _tracks(measured), _reason(reasons), _copies(measured)) if s]
-    table = _by_size(measured)
-    if not table and not sentences:
-        return "Not yet run."
-    parts = ["\n".join(f"- {sentence}" for sentence in sentences), table, _missing(measured)]
-    return "\n\n".join(part for part in parts if part)
+    said = "\n".join(f"- {sentence}" for sentence in sentences)
+    return "\n\n".join(filter(None, [said, _by_size(measured)])) or "Not yet run."
 
 
 def _by_size(measured: Measured) -> str:
@@ -106,19 +105,20 @@ def _reason(reasons: Reasons) -> str:
     if not means:
         return ""
 
-    def said(what: str) -> str:
-        return ", ".join(f"{row[what]:.2f}" for row in means)
-
     def mends(what: str, least: float) -> list[bool]:
         return [row[what] - row["right"] >= least * (1 - row["right"]) for row in means]
 
-    shapes = "; ".join(row["label"].partition(", ")[2].replace(", ", " of ") for row in means)
+    shapes = "; ".join(
+        f"{row['label'].partition(', ')[2].replace(', ', ' of ')}: {row['right']:.2f}, {row['alone']:.2f}, "
+        f"{row['random_keys']:.2f}"
+        for row in means
+    )
     numbers = (
-        f"with {shapes}, right as they are {said('right')}; by what the pair asked for gave alone "
-        f"{said('alone')}; with keys as far apart as random ones {said('random_keys')}"
+        "Right as they are, by what the pair asked for gave alone, and with keys as far apart as random ones: "
+        f"{shapes}."
     )
     if not all(mends("alone", 0.9)):
-        return f"Why pairs are not recalled, of 32 stacked ones: {numbers}."
+        return f"Why pairs are not recalled, of 32 stacked ones. {numbers}"
     keys = (
         ""
         if any(mends("random_keys", 0.25))
@@ -126,7 +126,7 @@ def _reason(reasons: Reasons) -> str:
     )
     return (
         "Pairs that an Associative LSTM does not recall, of 32 stacked ones, are lost in the noise of the others"
-        f"{keys}: {numbers}."
+        f"{keys}. {numbers}"
     )
 
 
@@ -297,7 +297,13 @@ def _wide_table(measured: Measured, names: Sequence[str], what: str) -> str:
             cells.append(_spread([row[what] for row in measured.get((name, its), ()) if what in row]))
         if any(cells):
             rows.append([kind, *cells])
-    return markdown_table(["network", *names], rows) if rows else "Not yet run."
+    return markdown_table(["network", *map(_heading, names)], rows) if rows else "Not yet run."
+
+
+def _heading(name: str) -> str:
+    """Of a task, and of state tracking, where every answer is as likely, how often a guess is right."""
+    title = SETTINGS[name].title
+    return f"{title} (guessing: {2 ** -TASKS[SETTINGS[name].task].chance:.2f})" if name in TRACKING else title
 
 
 def _published() -> str:
@@ -342,14 +348,15 @@ def _cost_table(costs: Costs) -> str:
 
 
 def block(measured: Measured, reasons: Reasons) -> str:
-    """What the documentation says of it."""
+    """What the documentation says of it: the answer, its picture, what is still missing."""
     parts = [answer(measured, reasons)]
     if measured:
         parts += [
             "![Accuracy against the numbers of state, and against pairs over copies](../results/recall/recall.png)",
             "Every table, the claims and what each network costs: [results/recall](../results/recall/README.md).",
+            _missing(measured),
         ]
-    return "\n\n".join([BEGIN, *parts, END])
+    return "\n\n".join([BEGIN, *filter(None, parts), END])
 
 
 def filled(text: str, measured: Measured, reasons: Reasons) -> str:
