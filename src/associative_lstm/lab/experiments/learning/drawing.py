@@ -1,7 +1,7 @@
 """The pictures of the learning curves: a figure of the paper, and the whole sweep behind it."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -25,16 +25,19 @@ def look_of(network: Network) -> Look:
 def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = False) -> Picture:
     """The median of the seeds, averaged over 500 minibatches, and thinly every seed; linear beside logarithmic.
 
-    From chance downwards: some networks leap far above it for a moment. ``logarithmic``: the minibatches too.
+    On the copy tasks, where seeds relapse and would drag a median up and down, it is that of the lowest costs so far,
+    beside every seed as it is. From chance downwards: some networks leap far above it for a moment.
+    ``logarithmic``: the minibatches too.
     """
     task = TASKS[curves[0].curve.task]
+    relapses = task.episodic
     chance, upwards = task.chance, "bits on the answer" if task.episodic else task.unit
     with style():
         picture = Picture((10.5, 5.6), layout="constrained")
         left, right = picture.subplots(1, 2)
         for axes in (left, right):
             for c in curves:
-                _draw_curve(axes, c)
+                _draw_curve(axes, c, ("lowest" if axes is left else "seeds") if relapses else "median")
             axes.axhline(chance, color="0.6", linewidth=1, linestyle=":")
             axes.set(xlabel="minibatches", ylabel=upwards)
             if logarithmic:
@@ -49,15 +52,19 @@ def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = Fal
         right.set_yscale("log")
         _label_plainly(right.yaxis)
         lowest, _ = right.get_ylim()
-        right.set_ylim(max(lowest, 1e-4 * chance), 1.2 * chance)
+        right.set_ylim(max(lowest, (3e-3 if relapses else 1e-4) * chance), 1.2 * chance)
         _legend(picture, left, loc="outside lower left", ncols=2)
         picture.suptitle(title, x=0.01, ha="left", fontsize=14)
-        seeds = max((len(c.runs) for c in curves), default=0)
-        shown = f"median of up to {seeds} seeds, and each" if seeds > 1 else "one seed"
-        left.set_title(shown, loc="left", fontsize=11, color="0.35")
+        most = max((len(c.runs) for c in curves), default=0)
         swept = any(len(c.curve.rates) > 1 for c in curves)
         rates = "every network at its best rate" if swept else "all at the same rate"
-        right.set_title(f"the same, logarithmic; {rates}", loc="left", fontsize=11, color="0.35")
+        seeds = f"up to {most} seeds" if most > 1 else "one seed"
+        if relapses:
+            shown = f"lowest so far, {'median of ' * (most > 1)}{seeds}", "every seed as it was, logarithmic"
+        else:
+            shown = f"median of {seeds}, and each" if most > 1 else seeds, f"the same, logarithmic; {rates}"
+        for axes, said in zip((left, right), shown, strict=True):
+            axes.set_title(said, loc="left", fontsize=11, color="0.35")
     return picture
 
 
@@ -83,7 +90,8 @@ def _legend(picture: Picture, axes: Axes, **where: Any) -> None:
         axes.text(0.5, 0.5, "no runs yet", transform=axes.transAxes, ha="center", color="0.35")
 
 
-def _draw_curve(axes: Axes, c: CurveRuns) -> None:
+def _draw_curve(axes: Axes, c: CurveRuns, shown: Literal["median", "lowest", "seeds"]) -> None:
+    """The median of the seeds and thinly each, the median of their lowest costs so far, or every seed alone."""
     colour, line = look_of(c.curve.network)
     runs = [run for run in c.runs if run.steps]
     if not runs:
@@ -94,14 +102,18 @@ def _draw_curve(axes: Axes, c: CurveRuns) -> None:
     lines = min(window_of(runs[0]), length)
     values = np.stack([smoothed(answer_cost(run)[:length], lines) for run in runs])
     step = runs[0].step[lines - 1 : length]
+    if shown == "seeds":
+        axes.plot(step, values.T, linestyle=line, color=colour, alpha=0.6, linewidth=0.9)
+        axes.plot([step[-1]] * len(values), values[:, -1], "o", color=colour, markersize=3)
+        return
     rate = f", rate {c.rate:g}" if c.rate is not None else ""
     lost = sum(run.diverged is not None for run in c.runs)
     diverged = f", {lost} of {len(c.runs)} seeds diverged" if lost else ""
     label = f"{c.label}{rate}{diverged}"
-    median = np.median(values, axis=0)
+    median = np.median(np.minimum.accumulate(values, axis=1) if shown == "lowest" else values, axis=0)
     axes.plot(step, median, linestyle=line, color=colour, label=label)
     axes.plot(step[-1:], median[-1:], "o", color=colour, markersize=4)  # where it ends
-    if len(runs) > 1:
+    if shown == "median" and len(runs) > 1:
         axes.plot(step, values.T, color=colour, alpha=0.35, linewidth=0.6)
 
 
