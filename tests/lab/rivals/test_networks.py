@@ -172,6 +172,28 @@ def test_gates_start_where_their_authors_have_them():
         assert 14 < rates.max() <= 16
 
 
+def test_maps_start_as_their_authors_have_them():
+    torch.manual_seed(0)
+    mixer = rivals.MLSTM(5, 64, head_size=32).blocks[0].mixer
+    for made in (mixer.project_qk, mixer.project_vz):
+        assert made.weight.std().item() == pytest.approx(math.sqrt(2 / (5 * 64)), rel=0.1)
+    assert mixer.out.weight.std().item() == pytest.approx(2 / math.sqrt(64), rel=0.1)
+    mixer = rivals.Mamba2(5, 64, head_size=32).blocks[0].mixer
+    for made, inputs in ((mixer.project, 64), (mixer.out, 128)):  # uniform, as torch.nn.Linear's
+        assert made.weight.abs().max().item() == pytest.approx(1 / math.sqrt(inputs), rel=0.01)
+        assert made.weight.std().item() == pytest.approx(1 / math.sqrt(3 * inputs), rel=0.1)
+
+
+def test_a_single_head_starts_with_the_longest_memory():
+    """Of the distribution from which its authors draw many: one draw alone may keep nothing."""
+    for seed in range(5):
+        torch.manual_seed(seed)
+        assert rivals.MLSTM(5, 64, num_heads=1).blocks[0].mixer.gates.bias.tolist()[1] == 6
+        mixer = rivals.GatedDeltaNet(5, 64, num_heads=1).blocks[0].mixer
+        assert F.softplus(mixer.time_step).item() == pytest.approx(0.001)
+        assert (F.softplus(mixer.time_step) * mixer.log_rate.exp()).item() < 1 / 60
+
+
 def test_maps_that_add_to_the_stream_start_smaller_the_more_they_are():
     torch.manual_seed(0)
     network = rivals.DeltaNet(50, 64, 8, mlp=2)

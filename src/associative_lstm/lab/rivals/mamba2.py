@@ -43,15 +43,14 @@ class StateSpace(stack.Mixer):
 
     def __init__(self, width: int, num_heads: int = 4, head_size: int = 32, convolution: int = 4) -> None:
         super().__init__(num_heads, head_size)
-        self.project = stack.linear(
-            width, 2 * self.inner + 2 * head_size + num_heads
-        )  # z, x, B, C, time step
+        wide = 2 * self.inner + 2 * head_size + num_heads  # z, x, B, C, time step
+        self.project = nn.Linear(width, wide, bias=False)
         self.convolution = stack.ShortConvolution(self.inner + 2 * head_size, convolution, bias=True)
         self.time_step = nn.Parameter(torch.empty(num_heads))
         self.log_rate = nn.Parameter(torch.empty(num_heads))
         self.skip = nn.Parameter(torch.ones(num_heads))
         self.norm = nn.RMSNorm(self.inner, stack.EPSILON)
-        self.out = stack.linear(self.inner, width)
+        self.out = nn.Linear(self.inner, width, bias=False)
         stack.draw_time_steps(self.time_step)
         stack.draw_decay_rates(self.log_rate, 1, 16)
 
@@ -81,7 +80,8 @@ class Mamba2(stack.Stack):
         y_t &= W_o \mathrm{RMSNorm}\big((S_t^T C_t + D x_t) \odot \mathrm{SiLU}(W_z u_t)\big)
 
     B and C are the same for all heads; :math:`\Delta`, A and D are one number per head. Initial values are those of
-    the authors' package ``mamba_ssm``: :math:`e^A` uniform from 1 to 16, :math:`\Delta` from 0.001 to 0.1, D one.
+    the authors' package ``mamba_ssm``: :math:`e^A` uniform from 1 to 16, :math:`\Delta` from 0.001 to 0.1, D one, its
+    maps as PyTorch has them. (Smaller ones, normal with standard deviation 0.02, made it learn MQAR far worse.)
 
     Args:
         num_heads: heads. As published, ``num_heads * head_size`` is twice ``hidden_size``.

@@ -1,5 +1,7 @@
 """The mLSTM of xLSTM (Beck et al., 2024): a matrix memory with exponential gates."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -64,16 +66,17 @@ class MatrixMemory(stack.Mixer):
     def __init__(self, width: int, num_heads: int = 2, head_size: int = 32, convolution: int = 4) -> None:
         super().__init__(num_heads, head_size)
         self.convolution = stack.ShortConvolution(width, convolution, bias=True) if convolution else None
-        self.project_qk = stack.linear(width, 2 * self.inner)
-        self.project_vz = stack.linear(width, 2 * self.inner)
+        small = math.sqrt(2 / (5 * width))
+        self.project_qk = stack.linear(width, 2 * self.inner, small)
+        self.project_vz = stack.linear(width, 2 * self.inner, small)
         self.gates = nn.Linear(3 * self.inner, 2 * num_heads)
         self.norm = nn.Parameter(torch.ones(self.inner))
-        self.out = stack.linear(self.inner, width)
+        self.out = stack.linear(self.inner, width, 2 / math.sqrt(width))
         nn.init.zeros_(self.gates.weight)
         with torch.no_grad():
             i, f = self.gates.bias.chunk(2)
             i.normal_(0, 0.1)
-            f.copy_(torch.linspace(3, 6, num_heads))
+            f.copy_(torch.linspace(3, 6, num_heads) if num_heads > 1 else torch.tensor([6.0]))
 
     def state_shapes(self) -> dict[str, tuple[int, ...]]:
         own = {"C": (self.heads, self.size, self.size), "n": (self.heads, self.size), "m": (self.heads,)}
@@ -102,8 +105,9 @@ class MLSTM(stack.Stack):
 
     with :math:`h_t` of :func:`steps`. As published, but for its block of twice the width (here that of
     :class:`~.stack.Stack`), its skip around the memory, and maps in blocks. Initial values are those of the authors'
-    package ``xlstm``: input gates at biases of N(0, 0.1²), forget gates at biases from 3 to 6 over the heads, the
-    weights of both at zero.
+    package ``xlstm``: input gates at biases of N(0, 0.1²), forget gates at biases from 3 to 6 over the heads (of a
+    single one at 6, so that it keeps what it reads), the weights of both at zero; maps normal with standard deviation
+    :math:`\sqrt{2 / 5w}` for a width w, the last one with :math:`2 / \sqrt w`.
 
     Args:
         num_heads: heads, each with a memory of its own.

@@ -59,8 +59,8 @@ class Stack(RecurrentNetwork):
 
     Outputs: ``output`` of shape ``(T, B, hidden_size)`` and the state: what the mixers carry, block by block.
 
-    Matrices start normal with standard deviation 0.02, those that add to h divided by the square root of how many do
-    (GPT-2); gates as the mixers' authors have them.
+    Matrices start normal with standard deviation 0.02 (GPT-2), a mixer's and its gates as its authors have them; all
+    that add to h are divided by the square root of how many do.
     """
 
     mixer: type[Mixer]  #: what the blocks mix by, called with their width and the options
@@ -159,10 +159,10 @@ class ShortConvolution(nn.Module):
         return F.silu(y), [x[steps:].transpose(0, 1)] if parts else []
 
 
-def linear(inputs: int, outputs: int) -> nn.Linear:
-    """A linear map without bias, its weights normal with standard deviation 0.02 (GPT-2's)."""
+def linear(inputs: int, outputs: int, deviation: float = 0.02) -> nn.Linear:
+    """A linear map without bias, its weights normal with a standard deviation (0.02 is GPT-2's)."""
     made = nn.Linear(inputs, outputs, bias=False)
-    nn.init.normal_(made.weight, std=0.02)
+    nn.init.normal_(made.weight, std=deviation)
     return made
 
 
@@ -213,7 +213,12 @@ def draw_decay_rates(rates: Tensor, lowest: float, highest: float) -> None:
 
 
 def draw_time_steps(biases: Tensor) -> None:
-    """Fill such that softplus gives times from 0.001 to 0.1, uniform in their logarithm (Mamba's)."""
+    """Fill such that softplus gives times from 0.001 to 0.1, uniform in their logarithm (Mamba's).
+
+    A single head, whose whole memory would be as short as that one draw, begins with the slowest.
+    """
     with torch.no_grad():
         times = biases.uniform_(math.log(0.001), math.log(0.1)).exp()
+        if len(biases) == 1:
+            times = torch.full_like(times, 0.001)
         biases.copy_(times + (-(-times).expm1()).log())
