@@ -1,7 +1,10 @@
 """The tasks: the paper's own examples, the form of random sequences, windows, lanes and exact positions."""
 
+import collections
 import gzip
+import itertools
 import json
+import random
 import re
 import zipfile
 
@@ -254,6 +257,18 @@ def test_chance_is_the_cost_of_the_form_alone(cls):
         names = re.findall(r"</([a-z]+)>", text)
         bits = sum(np.log2(10) + len(name) * np.log2(26) for name in names)
     assert bits / scored == pytest.approx(cls.chance, rel=0.01)
+
+
+def test_chance_on_arithmetic_is_the_entropy_of_a_result_by_places():
+    """Who knows how far the result is written, and whether its sign is, knows the form and no number."""
+    rng, seen = random.Random(0), collections.defaultdict(collections.Counter)
+    for _ in range(20_000):
+        _, result = Arithmetic().sequence(rng).split("=")
+        for place, (before, symbol) in enumerate(itertools.pairwise(f"={result}")):
+            seen[place, before == "-"][symbol] += 1
+    counts = [np.array(list(counter.values())) for counter in seen.values()]
+    bits = -sum((n * np.log2(n / n.sum())).sum() for n in counts)
+    assert bits / sum(n.sum() for n in counts) == pytest.approx(Arithmetic.chance, rel=0.01)
 
 
 def test_wikipedia_splits_reads_in_lanes_and_wraps_around(text_file):
