@@ -134,14 +134,17 @@ def draw_sweep(title: str, curves: Sequence[CurveRuns]) -> Picture:
             ends = [final_cost(run, c.length) for run in c.runs]
             if c.rate is not None:
                 axes.plot([c.rate] * len(ends), ends, "x", color=colour, markersize=7)
-        unit = TASKS[curves[0].curve.task].unit
-        axes.set(xscale="log", yscale="log", xlabel="learning rate", ylabel=unit)
+        task = TASKS[curves[0].curve.task]
+        if not task.episodic:  # there the cost is that of the whole sequence
+            axes.axhline(task.chance, color="0.6", linewidth=1, linestyle=":", label="remembering nothing")
+        axes.set(xscale="log", yscale="log", xlabel="learning rate", ylabel=task.unit)
         axes.set_xticks(sorted({rate for c in curves for rate in c.sweep} or {1e-3}))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter("")
         _label_plainly(axes.yaxis)
         _legend(picture, axes, loc="outside lower left", ncols=2)
-        picture.suptitle(f"{title}: the sweep of learning rates", x=0.01, ha="left", fontsize=14)
+        title = f"{title}: the sweep of learning rates"
+        picture.suptitle(title, x=0.01, ha="left", fontsize=min(14.0, 1000 / len(title)))
         note = "dots: after so many minibatches, first seed; crosses: end of the run, every seed, best rate"
         axes.set_title(note, loc="left", fontsize=11, color="0.35")
     return picture
