@@ -24,5 +24,5 @@ def test_verdicts_and_page_come_from_the_numbers():
 
 
 def test_the_documentation_says_what_was_measured():
-    measured, _, reasons = read(RESULTS) if RESULTS.is_dir() else ({}, [], [])
-    assert filled(PAGE.read_text(), measured, reasons) == PAGE.read_text()
+    measured, costs, reasons = read(RESULTS) if RESULTS.is_dir() else ({}, [], [])
+    assert filled(PAGE.read_text(), measured, reasons, costs) == PAGE.read_text()

@@ -1,6 +1,7 @@
-"""The picture: accuracy against the size of the state, and against pairs over copies."""
+"""The picture: accuracy against the size of the state, against pairs over copies, and beyond the lengths trained."""
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -14,81 +15,124 @@ from associative_lstm.lab.experiments.recall.grid import (
     PAIRS,
     SETTINGS,
     SHIFT,
+    TRACKING,
     Point,
 )
-from associative_lstm.lab.experiments.recall.published import MQAR
 from associative_lstm.lab.networks import NETWORKS
-from associative_lstm.lab.palette import BLUE, CYCLE, SKY
+from associative_lstm.lab.palette import BLUE, SKY
+from associative_lstm.lab.tasks import TASKS
 
 _OURS = {OURS: (BLUE, "-", "o"), SHIFT: (BLUE, "--", "s"), HEADS: (BLUE, ":", "D"), OPEN: (SKY, "-", "^")}
+_FEWER = {1: "v", 4: "s"}
+"""Markers of ours with fewer copies."""
 
 
 def draw(measured: Measured) -> Figure:
-    """Two panels of accuracy by state, and one of what copies buy: of those that something was measured for."""
+    """Accuracy by state, what copies buy, and who keeps track: the panels that something was measured for."""
     names = [name for name in ("stacked", "mqar") if any(setting == name for setting, _ in measured)]
+    tracked = [name for name in TRACKING if any(setting == name for setting, _ in measured)]
+    count = len(names) + 1 + bool(tracked)
     with style():
-        figure = Figure(figsize=(4.5 * len(names) + 4.5, 5.6 if names else 4.5), layout="constrained")
-        *by_state, copies = figure.subplots(1, len(names) + 1, squeeze=False)[0]
-        for axes, name in zip(by_state, names, strict=True):
+        figure = Figure(figsize=(3.9 * count, 5.4 if names else 4.5), layout="constrained")
+        panels = list(figure.subplots(1, count, squeeze=False)[0])
+        for axes, name in zip(panels, names, strict=False):
             _by_state(axes, measured, name)
-            if name == "mqar":
-                _published(axes)
-        _by_ratio(copies, measured)
+        _by_ratio(panels[len(names)], measured)
+        if tracked:
+            _beyond(panels[-1], measured, tracked)
         handles = {
             label: handle
-            for axes in by_state
+            for axes in (*panels[: len(names)], *([panels[-1]] * bool(tracked)))
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
         }
         if handles:
-            figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, fontsize=9)
+            figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5, fontsize=9)
         return figure
-
-
-def _published(axes: Axes) -> None:
-    for name, kilobytes, accuracy in MQAR:
-        place = (kilobytes * 250, accuracy)
-        axes.plot(*place, "x", color="0.55")
-        axes.annotate(name, place, fontsize=7, color="0.45", xytext=(3, 2), textcoords="offset points")
-    axes.plot([], [], "x", color="0.55", label="published, other training")
 
 
 def _look(point: Point) -> tuple[str, str, str]:
     if point.kind.startswith("Associative LSTM"):
-        return _OURS.get(point.kind, (SKY, "-" if point.values["copies"] == 4 else "--", "o"))
+        return _OURS.get(point.kind, (SKY, "", _FEWER.get(point.values["copies"], "o")))
     colour, line = NETWORKS[point.values["model"]].look(point.values)
-    return colour, line, "o"
+    return (
+        colour,
+        "" if point.kind == "Attention" else "--" if point.values.get("negative_eigenvalues") else line,
+        "o",
+    )
 
 
 def _by_state(axes: Axes, measured: Measured, name: str) -> None:
+    """A line for every kind of network, and a small dot for every seed; they stand a little apart, to be seen."""
     kinds: dict[str, list[Point]] = {}
     for point in SETTINGS[name].points:
         if (name, point.name) in measured:
             kinds.setdefault(point.kind, []).append(point)
-    for kind, points in kinds.items():
+    for k, (kind, points) in enumerate(kinds.items()):
         rows = [measured[name, point.name] for point in points]
-        x = [float(some[0]["state"]) for some in rows]
+        x = np.array([float(some[0]["state"]) for some in rows]) * 1.02 ** (k - len(kinds) / 2)
         all_of = [[float(row["accuracy"]) for row in some] for some in rows]
         colour, line, marker = _look(points[0])
+        ours, grows = kind.startswith("Associative LSTM"), kind == "Attention"
         axes.plot(
-            x, [np.mean(some) for some in all_of], line, marker=marker, color=colour, label=kind, markersize=5
+            x,
+            [np.mean(some) for some in all_of],
+            linestyle=line or "none",
+            marker=marker,
+            color=colour,
+            markerfacecolor="white" if grows else colour,
+            linewidth=2.4 if ours else 1.2,
+            markersize=6 if ours else 5,
+            zorder=3 if ours else 2,
+            label=f"{kind} (its state grows)" if grows else kind,
         )
-        axes.vlines(
-            x, [min(some) for some in all_of], [max(some) for some in all_of], color=colour, alpha=0.4
-        )
+        for place, some in zip(x, all_of, strict=True):
+            axes.plot([place] * len(some), some, ".", color=colour, markersize=3, alpha=0.7)
+    guess = 1 / SETTINGS[name].values.get("pairs", 4)
+    axes.axhline(guess, color="0.6", linewidth=1, linestyle=":")
+    axes.text(0.99, guess, "any of the values named", transform=axes.get_yaxis_transform(), color="0.45", fontsize=8,
+              ha="right", va="bottom")  # fmt: skip
     axes.set(title=SETTINGS[name].title, xlabel="numbers of state", ylabel="accuracy", ylim=(0, 1.03))
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
 
 
 def _by_ratio(axes: Axes, measured: Measured) -> None:
-    for colour, copies in zip(CYCLE, COPIES, strict=False):
+    shades = colormaps["Blues"](np.linspace(0.35, 1, len(COPIES)))
+    for colour, copies in zip(shades, COPIES, strict=True):
         name = f"associative-64-{copies}"
         there = [pairs for pairs in PAIRS if (f"copies-{pairs}", name) in measured]
         means = [np.mean([row["accuracy"] for row in measured[f"copies-{p}", name]]) for p in there]
         if there:
             axes.plot([p / copies for p in there], means, "o-", color=colour, label=f"{copies}", markersize=5)
-    axes.set(title="Stacked MQAR, N_h 64", xlabel="pairs / copies", ylabel="accuracy", ylim=(0, 1.03))
+    axes.set(title="Ours, N_h 64, stacked MQAR", xlabel="pairs / copies", ylabel="accuracy", ylim=(0, 1.03))
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     if axes.lines:
         axes.legend(title="copies", fontsize=9)
+
+
+def _beyond(axes: Axes, measured: Measured, tracked: list[str]) -> None:
+    """Of every task of state tracking, how often networks are right beyond the lengths that were trained."""
+    kinds = dict.fromkeys(point.kind for name in tracked for point in SETTINGS[name].points)
+    for column, name in enumerate(tracked):
+        for k, kind in enumerate(kinds):
+            point = next((p for p in SETTINGS[name].points if p.kind == kind), None)
+            if point is None or (name, point.name) not in measured:
+                continue
+            colour, line, marker = _look(point)
+            place = column + 0.7 * (k / max(1, len(kinds) - 1) - 0.5)
+            turned = bool(point.values.get("negative_eigenvalues"))
+            axes.plot(
+                [place],
+                [np.mean([float(row["longer"]) for row in measured[name, point.name]])],
+                linestyle=line or "none",
+                marker="*" if turned else marker,
+                color=colour,
+                markerfacecolor="white" if kind == "Attention" else colour,
+                markersize=8 if turned else 6,
+                label=f"{kind} (its state grows)" if kind == "Attention" else kind,
+            )
+        guess = 2 ** -TASKS[SETTINGS[name].task].chance
+        axes.plot([column - 0.4, column + 0.4], [guess, guess], ":", color="0.6", linewidth=1)
+    axes.set_xticks(range(len(tracked)), [SETTINGS[name].title.replace(" ", "\n", 1) for name in tracked])
+    axes.set(title="Beyond the lengths trained", ylabel="accuracy (dotted: guessing)", ylim=(0, 1.03))

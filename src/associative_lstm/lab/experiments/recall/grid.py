@@ -11,6 +11,11 @@ recalled 0.99 of 16 pairs: twice as many are compared, so that there is somethin
 the number of minibatches on MQAR, and came before claims 12q and 12r. The rate is chosen by the sequences that are
 tested on in the end, of which there is one set, alike for all.
 
+The rivals start as their authors have them, one head with the longest memory of theirs (``lab/rivals``). At first
+all their maps started alike, normal with standard deviation 0.02, and a head drew its decay by chance: so Mamba-2
+recalled 0.26 of MQAR with 1,024 numbers, mLSTM 0.74, Gated DeltaNet 0.61. What was seen then was left out and made
+anew.
+
 State tracking is scored after every step. Scored after the last alone, as published, parity was not learned by an
 LSTM in 1,500 minibatches, and by ours with one of three seeds: there was nothing to compare. That was changed after
 these runs, and before any that is judged.
@@ -75,8 +80,11 @@ def _rival(size: str, model: str, heads: int, head_size: int) -> Point:
 
 
 def _attention(steps: int) -> list[Point]:
-    """One head of keys and values that are together as large as the sizes after so many steps."""
-    return [_rival(size, "attention", 1, numbers // (2 * steps)) for size, numbers in SIZES.items()]
+    """One head of keys and values that are together as large as the sizes after so many steps.
+
+    Not the smallest: its head would be a single pair of numbers, which its position turns out of sight.
+    """
+    return [_rival(size, "attention", 1, SIZES[size] // (2 * steps)) for size in ("medium", "large")]
 
 
 _RECURRENT = [
@@ -88,12 +96,10 @@ _RECURRENT = [
     _ours("medium", 60, 16, SHIFT, permutation="shift"),
     _ours("medium", 60, 13, HEADS, heads=4),
     _ours("large", 240, 16),
-    _ours("large", 240, 16, SHIFT, permutation="shift"),
     _ours("medium", 64, 16, OPEN, model="open-associative-lstm"),
     _plain("small", "lstm", 128),
     _plain("small", "gru", 256),
     _plain("small", "unitary-rnn", 256),
-    _plain("medium", "unitary-rnn", 1024),
     *(
         _rival(size, model, heads, head_size)
         for model, shapes in {
@@ -105,10 +111,11 @@ _RECURRENT = [
         for size, (heads, head_size) in zip(SIZES, shapes, strict=True)
     ),
 ]
-"""An LSTM or a GRU of the larger states would have millions of weights, and days of training."""
+"""An LSTM or a GRU of the larger states would have millions of weights, and days of training; a unitary RNN of 1,024
+numbers is left out, too, for the time that it takes."""
 
 _BY_NAME = {point.name: point for point in _RECURRENT}
-_ONCE = ("associative-204-4", "associative-60-16-shift", "associative-60-13-4", "associative-240-16-shift")
+_ONCE = ("associative-204-4", "associative-60-16-shift", "associative-60-13-4")
 """What is trained on stacked MQAR alone, for the time that it takes."""
 
 _MODERN = ("mlstm-1x31", "mamba2-4x16", "deltanet-1x32", "gated-deltanet-1x32")

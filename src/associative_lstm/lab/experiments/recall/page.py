@@ -51,7 +51,7 @@ BEGIN, END = "<!-- recall: made from results/recall -->", "<!-- recall: end -->"
 
 def page_of(measured: Measured, claims: Sequence[Claim], costs: Costs, reasons: Reasons) -> str:
     """Everything that was measured, as Markdown."""
-    lines = ["# Recall: beside what people use today", "", answer(measured, reasons), ""]
+    lines = ["# Recall: beside what people use today", "", answer(measured, reasons, costs), ""]
     lines += [left, ""] if (left := _missing(measured)) else []
     lines += ["## Claims", "", *(claim.item for claim in claims), ""]
     for name in ("stacked", "mqar", "stacked-64", "mqar-unaided"):
@@ -67,11 +67,12 @@ def page_of(measured: Measured, claims: Sequence[Claim], costs: Costs, reasons: 
     return "\n".join(lines)
 
 
-def answer(measured: Measured, reasons: Reasons) -> str:
+def answer(measured: Measured, reasons: Reasons, costs: Costs) -> str:
     """Who recalls how much, and who should use what: said of what was measured, and only of that."""
-    sentences = [s for s in (_advice(measured), _tracks(measured), _reason(reasons), _copies(measured)) if s]
-    said = "\n".join(f"- {sentence}" for sentence in sentences)
-    return "\n\n".join(filter(None, [said, _by_size(measured)])) or "Not yet run."
+    found = _advice(measured), _tracks(measured), _copies(measured), _reason(reasons), _price(costs)
+    said = "\n".join(f"- {sentence}" for sentence in found if sentence)
+    table = _by_size(measured)
+    return "\n\n".join(filter(None, [said if measured else "", table])) or "Not yet run."
 
 
 def _by_size(measured: Measured) -> str:
@@ -91,10 +92,11 @@ def _by_size(measured: Measured) -> str:
             cells.setdefault(point.kind, {})[column] = f"**{_spread(a)}**" if first else _spread(a)
     header = ["network", *(f"{SETTINGS[name].title}: {SIZES[size]:,}" for name, size in columns)]
     kinds = dict.fromkeys(point.kind for name, _ in columns for point in SETTINGS[name].points)
-    rows = [[kind, *(cells[kind].get(column, "") for column in columns)] for kind in kinds if kind in cells]
+    rows = [[kind, *(cells[kind].get(column, "–") for column in columns)] for kind in kinds if kind in cells]
     about = (
-        "Accuracy on held-out sequences by task and numbers of state, means over three seeds (smallest to largest; "
-        "one that diverged counts as 0). Bold: the best mean of those with a state of fixed size, unlike attention's."
+        "Accuracy on held-out sequences by task and numbers of state, means over three seeds (smallest to largest, "
+        "or each where they lie far apart; one that diverged counts as 0). Bold: the best mean of those with a state "
+        "of fixed size, unlike attention's. –: not run."
     )
     return f"{about}\n\n{markdown_table(header, rows)}"
 
@@ -109,25 +111,18 @@ def _reason(reasons: Reasons) -> str:
         return [row[what] - row["right"] >= least * (1 - row["right"]) for row in means]
 
     shapes = "; ".join(
-        f"{row['label'].partition(', ')[2].replace(', ', ' of ')}: {row['right']:.2f}, {row['alone']:.2f}, "
+        f"{row['label'].partition(', ')[2].replace(', ', ' of ')} {row['right']:.2f}, {row['alone']:.2f}, "
         f"{row['random_keys']:.2f}"
         for row in means
     )
     numbers = (
-        "Right as they are, by what the pair asked for gave alone, and with keys as far apart as random ones: "
+        "Right as they are, if the pair asked for had been written alone, and if keys were as unlike as random ones: "
         f"{shapes}."
     )
     if not all(mends("alone", 0.9)):
-        return f"Why pairs are not recalled, of 32 stacked ones. {numbers}"
-    keys = (
-        ""
-        if any(mends("random_keys", 0.25))
-        else ", and keys as unlike as random ones would mend less than a quarter"
-    )
-    return (
-        "Pairs that an Associative LSTM does not recall, of 32 stacked ones, are lost in the noise of the others"
-        f"{keys}. {numbers}"
-    )
+        return f"**Why pairs are forgotten**, of 32 stacked ones. {numbers}"
+    keys = "" if any(mends("random_keys", 0.25)) else ": other keys would mend less than a quarter"
+    return f"**Why pairs are forgotten**, of 32 stacked ones: the others drown them{keys}. {numbers}"
 
 
 def _by_network(reasons: Reasons) -> list[dict[str, Any]]:
@@ -180,21 +175,28 @@ def _tracks(measured: Measured) -> str:
     if not said:
         return ""
     return (
-        "Right at 0.9 and more of the steps beyond the lengths trained, in the mean of three seeds. "
+        "**Who keeps track**, right at 90 % and more of the steps beyond the lengths trained. "
         + ". ".join(one[0].upper() + one[1:] for one in said)
         + "."
     )
 
 
+def _left(measured: Measured) -> dict[str, list[Point]]:
+    """By setting the networks that are still to be run."""
+    return {
+        name: [p for p in setting.points if len(measured.get((name, p.name), ())) < len(SEEDS)]
+        for name, setting in SETTINGS.items()
+    }
+
+
 def _missing(measured: Measured) -> str:
     """What is still to be run."""
     said = []
-    for setting in SETTINGS.values():
-        left = [p for p in setting.points if len(measured.get((setting.name, p.name), ())) < len(SEEDS)]
-        if len(left) == len(setting.points):
-            said.append(setting.title)
+    for name, left in _left(measured).items():
+        if len(left) == len(SETTINGS[name].points):
+            said.append(SETTINGS[name].title)
         elif left:
-            said.append(f"{setting.title}: {', '.join(p.label.replace(', ', ' ') for p in left)}")
+            said.append(f"{SETTINGS[name].title}: {', '.join(p.label.replace(', ', ' ') for p in left)}")
     return f"Not yet run: {'; '.join(said)}." if said else ""
 
 
@@ -206,9 +208,10 @@ def _copies(measured: Measured) -> str:
     means = {cell: float(np.mean([row["accuracy"] for row in rows])) for cell, rows in cells.items()}
     alike = ", ".join(f"{n} of {p} pairs {means[p, n]:.2f}" for p, n in cells if p == 4 * n)
     return (
-        f"Copies buy recall, at no parameters: of 16 stacked pairs 1 copy recalls {means[16, 1]:.2f}, 4 copies "
-        f"{means[16, 4]:.2f}, 16 copies {means[16, 16]:.2f}. It follows pairs / copies: at four pairs a copy, copies "
-        f"recall {alike}."
+        "**Must holographic binding fail at recall**, for its capacity (arXiv 2604.05030)? With one copy it does: of "
+        f"16 stacked pairs it recalls {means[16, 1]:.2f}. 4 copies recall {means[16, 4]:.2f}, 16 copies "
+        f"{means[16, 16]:.2f}, with as many weights, and as many times the state. It follows pairs / copies: at four "
+        f"pairs a copy, copies recall {alike}."
     )
 
 
@@ -235,16 +238,33 @@ def _advice(measured: Measured) -> str:
             (kind for kind in means if not kind.startswith(("Associative", "Attention"))),
             key=means.__getitem__,
         )
-        where = f"on {SETTINGS[name].title.replace('Stacked', 'stacked')}, with about {SIZES[whole[-1]]:,} numbers"
-        numbers = f"{best} recalls {means[best]:.2f}, an Associative LSTM of 16 copies {means[OURS]:.2f}"
-        take = "either serves" if abs(means[OURS] - means[best]) <= CLOSE else "take the former"
-        said.append(f"{where}, {numbers}: {'take the latter' if means[OURS] > means[best] + CLOSE else take}")
+        where = f"{SETTINGS[name].title}, about {SIZES[whole[-1]]:,} numbers"
+        theirs, ours = f"{best} ({means[best]:.2f})", f"{OURS} ({means[OURS]:.2f})"
+        if abs(means[OURS] - means[best]) <= CLOSE:
+            said.append(f"{where}: {theirs} and {ours} serve alike.")
+        else:
+            first, second = (ours, theirs) if means[OURS] > means[best] else (theirs, ours)
+            said.append(f"{where}: take {first}, not {second}.")
     if not said:
         return ""
     return (
-        f"Of networks whose state has a fixed size, in the mean of three seeds as trained here: {'; '.join(said)}. "
-        "What speaks for an Associative LSTM is that its memory can be read, exactly, and that it stores more "
-        "without more weights."
+        f"**Who should use what**, of networks whose state has a fixed size, as trained here. {' '.join(said)} What "
+        "speaks for an Associative LSTM: its memory can be read exactly, and what it holds follows pairs / copies."
+    )
+
+
+def _price(costs: Costs) -> str:
+    """What a step and a token cost, beside the network that recalls most."""
+    rows = {row["network"]: row for row in costs}
+    if not {"associative-60-16", "deltanet-1x32"} <= rows.keys():
+        return ""
+    ours, theirs = rows["associative-60-16"], rows["deltanet-1x32"]
+    weights, step, token = (
+        ours[what] / theirs[what] for what in ("parameters", "step_milliseconds", "token_microseconds")
+    )
+    return (
+        f"**What it costs** with about 1,024 numbers, as a multiple of DeltaNet's: weights {weights:.1f}, on one "
+        f"thread a training step {step:.1f}, a token {token:.1f}."
     )
 
 
@@ -258,7 +278,10 @@ def _spread(values: Sequence[float]) -> str:
         return ""
     if len(values) == 1:
         return f"{values[0]:.2f}"
-    return f"{np.mean(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+    ends = f"{min(values):.2f} to {max(values):.2f}"
+    if max(values) - min(values) > 0.3:
+        ends = " / ".join(f"{value:.2f}" for value in sorted(values))
+    return f"{np.mean(values):.2f} ({ends})"
 
 
 def _accuracy_table(measured: Measured, name: str) -> str:
@@ -347,23 +370,25 @@ def _cost_table(costs: Costs) -> str:
     return f"{about}\n\n{markdown_table(header, rows)}"
 
 
-def block(measured: Measured, reasons: Reasons) -> str:
-    """What the documentation says of it: the answer, its picture, what is still missing."""
-    parts = [answer(measured, reasons)]
+def block(measured: Measured, reasons: Reasons, costs: Costs) -> str:
+    """What the documentation says of it: the answer, its picture, and how much is still missing."""
+    parts = [answer(measured, reasons, costs)]
     if measured:
         parts += [
             "![Accuracy against the numbers of state, and against pairs over copies](../results/recall/recall.png)",
             "Every table, the claims and what each network costs: [results/recall](../results/recall/README.md).",
-            _missing(measured),
         ]
-    return "\n\n".join([BEGIN, *filter(None, parts), END])
+    if measured and (left := sum(map(len, _left(measured).values()))):
+        of = sum(len(setting.points) for setting in SETTINGS.values())
+        parts.append(f"{left} of {of} networks by task are still to be run; the same page lists them.")
+    return "\n\n".join([BEGIN, *parts, END])
 
 
-def filled(text: str, measured: Measured, reasons: Reasons) -> str:
+def filled(text: str, measured: Measured, reasons: Reasons, costs: Costs) -> str:
     """A page of the documentation with the block that the measurements say."""
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
-    return before + block(measured, reasons) + after
+    return before + block(measured, reasons, costs) + after
 
 
 if (
@@ -372,5 +397,5 @@ if (
     from associative_lstm.lab.experiments.recall.study import read
 
     results, page = map(Path, sys.argv[1:])
-    numbers, _, reasons = read(results)
-    write_atomically(page, filled(page.read_text(encoding="utf-8"), numbers, reasons).encode())
+    numbers, costs, reasons = read(results)
+    write_atomically(page, filled(page.read_text(encoding="utf-8"), numbers, reasons, costs).encode())
