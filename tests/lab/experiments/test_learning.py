@@ -537,6 +537,27 @@ def test_a_claim_is_judged_a_second_time_by_the_fast_recipe(tmp_path):
     assert not any("fast" in run for run in claim.runs)
 
 
+def test_shorter_runs_of_the_fast_recipe_do_not_show_that_a_task_cannot_be_learned(tmp_path):
+    """After 10,000 minibatches in the place of 40,000 as the paper trained."""
+    write_curve(tmp_path, "arithmetic", "associative-lstm-1", 2.0)
+    write_curve(tmp_path, "arithmetic", "fast-associative-lstm-1", 2.0, best=5e-3)
+    claim = judged("5d", tmp_path)
+    assert (claim.verdict, claim.read(FAST).verdict) == ("fails", "undecided")
+    shutil.rmtree(tmp_path / "arithmetic" / "fast-associative-lstm-1")
+    write_curve(tmp_path, "arithmetic", "fast-associative-lstm-1", 0.5, best=5e-3)
+    assert judged("5d", tmp_path).read(FAST).verdict == "holds"
+
+
+def test_a_lead_that_is_too_small_fails_however_small_it_is():
+    assert [measures.beats([1.0], [b], factor=1.5) for b in (1.05, 1.3, 1.6, 0.9)] == [
+        False,
+        False,
+        True,
+        False,
+    ]
+    assert [measures.beats([1.0], [b]) for b in (1.05, 1.3, 0.95, 0.5)] == [None, True, None, False]
+
+
 def test_every_claim_of_the_paper_has_a_second_verdict(tmp_path):
     for figure in FIGURES:
         for claim in figure.claims:
@@ -610,6 +631,15 @@ def test_a_relapse_is_noticed():
     assert not measures.has_relapsed(run_of([1.0] * 20))
     solved = [1.0] * 5 + [0.01] * 10
     assert [measures.has_relapsed(run_of([*solved, *[cost] * 10])) for cost in (0.19, 0.21)] == [False, True]
+
+
+def test_what_is_lost_for_good_is_told_from_a_relapse():
+    learned = [1.0] * 5 + [0.01] * 30
+    assert [
+        measures.has_lost_it(run_of([*learned, *after]))
+        for after in ([1.0] * 10, [1.0] * 10 + [0.01] * 20, [0.01] * 10)
+    ] == [True, False, False]
+    assert not measures.has_lost_it(run_of([1.0] * 20))  # it never had it
 
 
 def test_a_run_is_falling_if_its_last_tenth_is_below_the_tenth_before():

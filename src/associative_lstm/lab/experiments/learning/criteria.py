@@ -12,6 +12,7 @@ from associative_lstm.lab.experiments.learning.curves import (
     START_COPIES,
     START_TASKS,
     STARTS,
+    curve,
     start_curves,
 )
 from associative_lstm.lab.experiments.learning.measures import (
@@ -86,10 +87,11 @@ def spread(values: Sequence[float], infinite: str = "never") -> str:
 
 
 def solving(c: CurveRuns) -> str:
-    """When the seeds solved their task, how many of them diverged, and how many forgot it again."""
+    """When the seeds solved their task, how many diverged, lost it for a time, and had lost it at the end."""
     counts = {
         "diverged": sum(run.diverged is not None for run in c.runs),
         "relapsed": sum(measures.has_relapsed(run) for run in c.runs),
+        "unsolved again at the end": sum(measures.has_lost_it(run) for run in c.runs),
     }
     notes = [f"{count} of {len(c.runs)} {what}" for what, count in counts.items() if count]
     return spread(solving_times(c)) + (f" ({', '.join(notes)})" if notes else "")
@@ -166,12 +168,12 @@ def every(*criteria: Criterion) -> Criterion:
     return Criterion(needs, lambda found: _each(one(each, found) for each in criteria))
 
 
-def _ended_early(c: CurveRuns, run: Run) -> bool:
+def _ended_early(c: CurveRuns, run: Run, planned: int) -> bool:
     """Whether the run was shorter than is planned, or still getting better."""
-    return c.length < c.curve.steps or measures.is_falling(run, c.length)
+    return c.length < planned or measures.is_falling(run, c.length)
 
 
-def _falling_fast(c: CurveRuns, run: Run) -> bool:
+def _falling_fast(c: CurveRuns, run: Run, planned: int) -> bool:
     """The same as it was before: whatever is planned, and only if it got better by 5 % in the last tenth."""
     return measures.is_falling(run, c.length, by=0.05)
 
@@ -179,14 +181,17 @@ def _falling_fast(c: CurveRuns, run: Run) -> bool:
 def _all_reach(
     needs: Sequence[Need],
     reached: Callable[[CurveRuns, Run], bool],
-    ended_early: Callable[[CurveRuns, Run], bool] = _ended_early,
+    ended_early: Callable[[CurveRuns, Run, int], bool] = _ended_early,
     at_least: int = 1,
 ) -> Criterion:
-    """All runs of the curves have ``reached`` it; undecided if the others diverged or ended too early."""
+    """All runs of the curves have ``reached`` it; undecided if the others diverged or ended too early.
 
-    def one(c: CurveRuns) -> Decision:
+    Runs of the fast recipe, too, have ended early if they are shorter than those as the paper trained are planned.
+    """
+
+    def one(need: Need, c: CurveRuns) -> Decision:
         left = [run for run in c.runs if not reached(c, run)]
-        open_ends = all(run.diverged or ended_early(c, run) for run in left)
+        open_ends = all(run.diverged or ended_early(c, run, curve(*need).steps) for run in left)
         name = f"{c.curve.task}, {c.label}"
         numbers: Numbers = {
             f"{name}: solved at minibatch": solving(c),
@@ -197,7 +202,7 @@ def _all_reach(
             return None, numbers | {"reason": f"{counted(len(c.runs), 'seed')} of {at_least}"}
         return not left or (None if open_ends else False), numbers
 
-    return _all([[need] for need in needs], one)
+    return Criterion(needs, lambda found: _each(one(need, found[need]) for need in needs))
 
 
 def _solves(c: CurveRuns, run: Run) -> bool:

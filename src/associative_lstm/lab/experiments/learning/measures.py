@@ -88,6 +88,12 @@ def has_relapsed(run: Run) -> bool:
     return bool((value[step > solved_at(run)] > 2 * _threshold(run)).any())
 
 
+def has_lost_it(run: Run) -> bool:
+    """Whether the run has solved its task and, in its last tenth, no longer does."""
+    last = run.step > 0.9 * run.steps
+    return bool(np.isfinite(solved_at(run)) and answer_cost(run)[last].mean() > _threshold(run))
+
+
 def _threshold(run: Run) -> float:
     return TASKS[run.config.task].solved_below
 
@@ -130,20 +136,19 @@ def _changes(run: Run, until: int, floor: float) -> np.ndarray:
 def beats(a: Sequence[float], b: Sequence[float], factor: float = 1.1) -> bool | None:
     """Whether costs ``a`` lie below costs ``b``, by ``factor`` in the mean; None if it is too close to call.
 
-    Means that differ by less than a tenth are, unless a ``factor`` below 1.1 asks for less.
+    Seeds that overlap are; and means that differ by less than a tenth, unless ``factor`` asks for less, or for more.
 
     >>> beats([0.2, 0.3], [0.5, 0.6]), beats([0.5], [0.2]), beats([0.2, 0.55], [0.5, 0.6]), beats([0.5], [0.51])
     (True, False, None, None)
-    >>> beats([0.5], [0.51], factor=1.0)
-    True
+    >>> beats([0.5], [0.51], factor=1.0), beats([0.5], [0.51], factor=1.5)
+    (True, False)
     """
     if np.isinf(a).all() and np.isinf(b).all():
         return None
     if max(a) >= min(b) and max(b) >= min(a):
         return None
     ratio = np.mean(b) / np.mean(a) if np.mean(a) > 0 else np.inf
-    close = min(factor, 1.1)
-    if 1 / close < ratio < close:
+    if factor <= 1.1 and 1 / factor < ratio < factor:
         return None
     return bool(ratio >= factor)
 
