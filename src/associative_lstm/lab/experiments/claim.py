@@ -70,8 +70,17 @@ class Claim:
 
 
 def measured(numbers: Mapping[str, float | str]) -> str:
-    """Numbers as text."""
-    return "; ".join(f"{name.replace('_', ' ')} {shown(value)}" for name, value in numbers.items())
+    """Numbers as text; a reason is told as it is.
+
+    >>> measured({"mean_ratio": 2.0, "N_h 60, 4 copies": 0.5, "reason": "seeds overlap"})
+    'mean ratio 2; N_h 60, 4 copies 0.5; seeds overlap'
+    """
+    return "; ".join(f"{_words(name)}{shown(value)}" for name, value in numbers.items())
+
+
+def _words(name: str) -> str:
+    """What a number is called: words, or the name of a Python argument."""
+    return "" if name == "reason" else f"{name if ' ' in name else name.replace('_', ' ')} "
 
 
 def verdict_of(holds: bool | None) -> Verdict:
