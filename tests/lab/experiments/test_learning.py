@@ -548,6 +548,20 @@ def test_shorter_runs_of_the_fast_recipe_do_not_show_that_a_task_cannot_be_learn
     assert judged("5d", tmp_path).read(FAST).verdict == "holds"
 
 
+@pytest.mark.parametrize(
+    ("costs", "verdict"), [((1.0, 1.0, 1.0), "holds"), ((1.0, 1.0, 0.7), "fails"), ((0.7, 0.7, 0.7), "fails")]
+)
+def test_not_doing_well_can_hold_and_fail(tmp_path, costs, verdict):
+    """On arithmetic a quarter of what remembering nothing costs is 0.79 bits."""
+    write_curve(tmp_path, "arithmetic", "associative-lstm-4", 2.0)
+    write_curve(tmp_path, "arithmetic", "associative-lstm-8", *costs)
+    assert judged("5f", tmp_path).verdict == verdict
+    falling = curve("arithmetic", "associative-lstm-4")
+    shutil.rmtree(falling.folder(tmp_path, 1e-3, 0))
+    write_run(falling, tmp_path, 1e-3, 0, lambda s: 2.0 - s / falling.steps)
+    assert judged("5f", tmp_path).verdict == ("undecided" if verdict == "holds" else "fails")
+
+
 def test_a_lead_that_is_too_small_fails_however_small_it_is():
     assert [measures.beats([1.0], [b], factor=1.5) for b in (1.05, 1.3, 1.6, 0.9)] == [
         False,

@@ -225,10 +225,24 @@ WELL = 0.25
 def do_well(*needs: Need) -> Criterion:
     """All runs of the curves end below a quarter of what remembering nothing costs."""
 
-    def reached(c: CurveRuns, run: Run) -> bool:
-        return final_cost(run, c.length) < WELL * TASKS[c.curve.task].chance
+    return _all_reach(needs, _does_well)
 
-    return _all_reach(needs, reached)
+
+def _does_well(c: CurveRuns, run: Run) -> bool:
+    return final_cost(run, c.length) < WELL * TASKS[c.curve.task].chance
+
+
+def do_badly(*needs: Need) -> Criterion:
+    """No run of the curves ends there; undecided if one of them diverged or ended too early."""
+
+    def one(need: Need, c: CurveRuns) -> Decision:
+        numbers: Numbers = {c.label: final_costs(c.runs, c.length)}
+        if any(_does_well(c, run) for run in c.runs):
+            return False, numbers
+        early = any(run.diverged or _ended_early(c, run, curve(*need).steps) for run in c.runs)
+        return (None if early else True), numbers
+
+    return Criterion(needs, lambda found: _each(one(need, found[need]) for need in needs))
 
 
 def solve_sooner(first: Sequence[str], second: Sequence[str], factor: float = 1.0) -> Criterion:
