@@ -311,6 +311,13 @@ LENGTHS: Mapping[tuple[str, str], tuple[int, str]] = MappingProxyType(
             "it is asked whether it needs 1.5 times as long as with fixed lengths, and that is more than 40,000",
         ),
         ("assignment", "lstm-512"): (100_000, _SOLVES),
+        **{
+            ("arithmetic", network): (
+                300_000,
+                "it is asked how well it does in the end, and after 40,000 minibatches it still improves",
+            )
+            for network in ASSOCIATIVE
+        },
         ("arithmetic", "associative-lstm-3-heads-4"): (150_000, _SOLVES),
         ("arithmetic", "associative-lstm-3-heads-8"): (150_000, _SOLVES),
         **{
