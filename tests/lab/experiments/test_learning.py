@@ -538,7 +538,7 @@ def test_a_claim_is_judged_a_second_time_by_the_fast_recipe(tmp_path):
 
 
 def test_shorter_runs_of_the_fast_recipe_do_not_show_that_a_task_cannot_be_learned(tmp_path):
-    """After 10,000 minibatches in the place of 40,000 as the paper trained."""
+    """After 10,000 minibatches in the place of 300,000 as the paper trained."""
     write_curve(tmp_path, "arithmetic", "associative-lstm-1", 2.0)
     write_curve(tmp_path, "arithmetic", "fast-associative-lstm-1", 2.0, best=5e-3)
     claim = judged("5d", tmp_path)
@@ -569,6 +569,8 @@ def test_a_lead_that_is_too_small_fails_however_small_it_is():
         True,
         False,
     ]
+    assert measures.beats([1.0, 1.2], [1.1, 1.15], factor=1.5) is False  # no two seeds differ as much
+    assert measures.beats([1.0, 1.2], [1.1, 1.6], factor=1.5) is None
     assert [measures.beats([1.0], [b]) for b in (1.05, 1.3, 0.95, 0.5)] == [None, True, None, False]
 
 
@@ -651,8 +653,8 @@ def test_what_is_lost_for_good_is_told_from_a_relapse():
     learned = [1.0] * 5 + [0.01] * 30
     assert [
         measures.has_lost_it(run_of([*learned, *after]))
-        for after in ([1.0] * 10, [1.0] * 10 + [0.01] * 20, [0.01] * 10)
-    ] == [True, False, False]
+        for after in ([1.0] * 10, [1.0] * 10 + [0.01] * 20, [0.01] * 10, [0.01] * 10 + [9.0])
+    ] == [True, False, False, False]
     assert not measures.has_lost_it(run_of([1.0] * 20))  # it never had it
 
 

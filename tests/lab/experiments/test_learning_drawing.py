@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from associative_lstm.lab.experiments.learning.curves import curve
-from associative_lstm.lab.experiments.learning.drawing import draw_figure
+from associative_lstm.lab.experiments.learning.drawing import draw_figure, draw_sweep
 from associative_lstm.lab.experiments.learning.runs import CurveRuns, Run
 
 
@@ -34,6 +34,12 @@ def test_on_copy_the_median_is_of_the_lowest_costs_and_every_relapse_is_beside_i
     assert len(seeds) == 2
     assert [bool((np.diff(seed) > 0).any()) for seed in seeds] == [False, True]
     assert median[-1] == pytest.approx(np.mean([seed.min() for seed in seeds]))
+
+
+@pytest.mark.parametrize("task", ["copy", "xml"])
+def test_a_sweep_of_which_nothing_was_run_says_so(task):
+    [axes] = draw_sweep("title", [CurveRuns(curve(task, "associative-lstm-4"), {}, None, [])]).axes
+    assert "no runs yet" in [text.get_text() for text in axes.texts]
 
 
 def test_elsewhere_the_median_is_of_the_costs_and_every_seed_is_behind_it():

@@ -260,7 +260,7 @@ def test_who_keeps_track_is_said_where_all_stand_beside_each_other():
     measured = made(accuracy)
     del measured["modular-arithmetic", "mamba2-4x16"]
     best = "Swaps of five: none, best Associative LSTM, 16 copies (0.50)"
-    assert f"trained. Parity: LSTM (0.95); GRU (0.95). {best}.\n" in answer(measured, [], [])
+    assert f"seeds. Parity: LSTM (0.95); GRU (0.95). {best}.\n" in answer(measured, [], [])
     del measured["s5", "gru-256"]
     assert f"{best}; not yet run: GRU.\n" in answer(measured, [], [])
     assert "lengths trained" not in answer(made(settings=["stacked"]), [], [])
@@ -275,13 +275,13 @@ def test_the_answer_blames_what_the_numbers_blame():
     def said(seeds=SEEDS, **numbers):
         return answer(made(), [reason(seed=seed, **numbers) for seed in seeds], [])
 
-    noise, keys = "the others drown them", ": other keys would mend less than a quarter"
-    assert f"{noise}{keys}. Right as they are, if" in said()
+    noise, keys = "the others drown them", ": keys as unlike as random ones would mend less than a quarter"
+    assert f"{noise}{keys}. Right as they are, by what" in said()
     assert "random ones: 4 copies of N_h 52 0.40, 1.00, 0.45.\n" in said()
     assert noise in said(random_keys=0.7)
     assert keys not in said(random_keys=0.7)
     assert noise not in said(alone=0.6)
-    assert "of 32 stacked ones. Right as they are, if" in said(alone=0.6)
+    assert "of 32 stacked ones. Right as they are, by what" in said(alone=0.6)
     assert "stacked ones" not in said(right=0.95)
     assert "stacked ones" not in said(seeds=SEEDS[:2])
 
@@ -349,6 +349,15 @@ def test_the_plan_counts_runs_and_hours():
     [(_, milliseconds, runs, hours)] = cost.plan("mqar-unaided", steps=1)
     assert runs == len(grid.RATES) + len(SEEDS)
     assert hours == pytest.approx(runs * SETTINGS["mqar-unaided"].minibatches * milliseconds / 3.6e6)
+
+
+def test_ours_has_at_most_two_fifths_more_weights_than_rivals_of_four_times_its_state():
+    setting = SETTINGS["stacked"]
+    sizes = {point.name: setting.sizes(point) for point in setting.points}
+    state, weights = sizes[study.OURS["medium"]]
+    for rival in study.MODERN["large"]:
+        assert weights <= 1.4 * sizes[rival][1]
+        assert sizes[rival][0] == pytest.approx(4 * state, rel=0.05)
 
 
 def test_claims_need_what_the_grid_has():

@@ -184,8 +184,8 @@ def test_maps_start_as_their_authors_have_them():
         assert made.weight.std().item() == pytest.approx(1 / math.sqrt(3 * inputs), rel=0.1)
 
 
-def test_a_single_head_starts_with_the_longest_memory():
-    """Of the distribution from which its authors draw many: one draw alone may keep nothing."""
+def test_a_single_head_starts_with_a_long_memory():
+    """At the slow end of what its authors draw for many: one draw alone may keep nothing."""
     for seed in range(5):
         torch.manual_seed(seed)
         assert rivals.MLSTM(5, 64, num_heads=1).blocks[0].mixer.gates.bias.tolist()[1] == 6

@@ -102,7 +102,7 @@ def by_the_fast_recipe(claims: Mapping[str, Claim]) -> list[tuple[str, Named]]:
             turned("holds", "fails") + turned("undecided", "fails"),
         ),
         ("Where an LSTM that is trained by the same recipe catches up", lstm("fails")),
-        ("Where neither is ahead in the runs made", lstm("undecided")),
+        ("Where neither is clearly ahead in the runs made", lstm("undecided")),
         ("Where it stays behind", lstm("holds")),
     ]
 
@@ -175,7 +175,8 @@ def _as_item(name: str, claim: Claim) -> list[str]:
             verdict = "" if reading.name == FAST else f"**{reading.verdict}**"
             if reading.criterion and reading.name == BEFORE:
                 verdict += f" ({reading.criterion})"
-            again = "" if reading.numbers == claim.numbers else reading.measured
+            same = reading.name != FAST and reading.numbers == claim.numbers
+            again = "" if same else reading.measured
             told = "; ".join(filter(None, (verdict, again)))
             lines.append(f"  <br>{words}: {told}.")
     return lines

@@ -41,7 +41,8 @@ class GatedDeltaNet(Stack):
         y_t &= W_o \big(\mathrm{RMSNorm}(S_t^T q_t) \odot \mathrm{SiLU}(W_z x_t)\big)
 
     Initial values are those of the authors, which are Mamba-2's: :math:`e^A` uniform up to 16, the softplus from
-    0.001 to 0.1. Values are as large as keys; published models often have them twice as large.
+    0.001 to 0.1 (of a single head 0.001, so that it keeps what it reads). Values are as large as keys; published
+    models often have them twice as large.
 
     Arguments, inputs and outputs are those of :class:`~.deltanet.DeltaNet`.
 

@@ -106,8 +106,8 @@ class MLSTM(stack.Stack):
     with :math:`h_t` of :func:`steps`. As published, but for its block of twice the width (here that of
     :class:`~.stack.Stack`), its skip around the memory, and maps in blocks. Initial values are those of the authors'
     package ``xlstm``: input gates at biases of N(0, 0.1²), forget gates at biases from 3 to 6 over the heads (of a
-    single one at 6, so that it keeps what it reads), the weights of both at zero; maps normal with standard deviation
-    :math:`\sqrt{2 / 5w}` for a width w, the last one with :math:`2 / \sqrt w`.
+    single one, unlike there, at 6, so that it keeps what it reads), the weights of both at zero; maps normal with
+    standard deviation :math:`\sqrt{2 / 5w}` for a width w, the last one with :math:`2 / \sqrt w`.
 
     Args:
         num_heads: heads, each with a memory of its own.

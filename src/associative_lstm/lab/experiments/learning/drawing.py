@@ -136,7 +136,9 @@ def draw_sweep(title: str, curves: Sequence[CurveRuns]) -> Picture:
                 axes.plot([c.rate] * len(ends), ends, "x", color=colour, markersize=7)
         task = TASKS[curves[0].curve.task]
         if not task.episodic:  # there the cost is that of the whole sequence
-            axes.axhline(task.chance, color="0.6", linewidth=1, linestyle=":", label="remembering nothing")
+            axes.axhline(task.chance, color="0.6", linewidth=1, linestyle=":")
+            axes.text(0.99, task.chance, "remembering nothing", color="0.45", fontsize=9, ha="right", va="bottom",
+                      transform=axes.get_yaxis_transform())  # fmt: skip
         axes.set(xscale="log", yscale="log", xlabel="learning rate", ylabel=task.unit)
         axes.set_xticks(sorted({rate for c in curves for rate in c.sweep} or {1e-3}))
         axes.xaxis.set_major_formatter("{x:g}")

@@ -89,9 +89,9 @@ def has_relapsed(run: Run) -> bool:
 
 
 def has_lost_it(run: Run) -> bool:
-    """Whether the run has solved its task and, in its last tenth, no longer does."""
+    """Whether the run has solved its task and, for most of its last tenth, no longer does."""
     last = run.step > 0.9 * run.steps
-    return bool(np.isfinite(solved_at(run)) and answer_cost(run)[last].mean() > _threshold(run))
+    return bool(np.isfinite(solved_at(run)) and np.median(answer_cost(run)[last]) > _threshold(run))
 
 
 def _threshold(run: Run) -> float:
@@ -136,7 +136,8 @@ def _changes(run: Run, until: int, floor: float) -> np.ndarray:
 def beats(a: Sequence[float], b: Sequence[float], factor: float = 1.1) -> bool | None:
     """Whether costs ``a`` lie below costs ``b``, by ``factor`` in the mean; None if it is too close to call.
 
-    Seeds that overlap are; and means that differ by less than a tenth, unless ``factor`` asks for less, or for more.
+    Seeds that overlap are, and means that differ by less than a tenth, unless ``factor`` asks for less, or for more
+    than any two seeds show.
 
     >>> beats([0.2, 0.3], [0.5, 0.6]), beats([0.5], [0.2]), beats([0.2, 0.55], [0.5, 0.6]), beats([0.5], [0.51])
     (True, False, None, None)
@@ -146,7 +147,7 @@ def beats(a: Sequence[float], b: Sequence[float], factor: float = 1.1) -> bool |
     if np.isinf(a).all() and np.isinf(b).all():
         return None
     if max(a) >= min(b) and max(b) >= min(a):
-        return None
+        return None if factor <= 1.1 or max(b) >= factor * min(a) else False
     ratio = np.mean(b) / np.mean(a) if np.mean(a) > 0 else np.inf
     if factor <= 1.1 and 1 / factor < ratio < factor:
         return None

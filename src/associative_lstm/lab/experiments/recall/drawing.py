@@ -89,8 +89,8 @@ def _by_state(axes: Axes, measured: Measured, name: str) -> None:
             axes.plot([place] * len(some), some, ".", color=colour, markersize=3, alpha=0.7)
     guess = 1 / SETTINGS[name].values.get("pairs", 4)
     axes.axhline(guess, color="0.6", linewidth=1, linestyle=":")
-    axes.text(0.99, guess, "any of the values named", transform=axes.get_yaxis_transform(), color="0.45", fontsize=8,
-              ha="right", va="bottom")  # fmt: skip
+    axes.text(0.99, guess, "guessing among the values shown", color="0.45", fontsize=8, ha="right", va="bottom",
+              transform=axes.get_yaxis_transform())  # fmt: skip
     axes.set(title=SETTINGS[name].title, xlabel="numbers of state", ylabel="accuracy", ylim=(0, 1.03))
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")

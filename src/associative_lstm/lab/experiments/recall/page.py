@@ -116,12 +116,16 @@ def _reason(reasons: Reasons) -> str:
         for row in means
     )
     numbers = (
-        "Right as they are, if the pair asked for had been written alone, and if keys were as unlike as random ones: "
+        "Right as they are, by what the pair asked for gave alone, and with keys as unlike as random ones: "
         f"{shapes}."
     )
     if not all(mends("alone", 0.9)):
         return f"**Why pairs are forgotten**, of 32 stacked ones. {numbers}"
-    keys = "" if any(mends("random_keys", 0.25)) else ": other keys would mend less than a quarter"
+    keys = (
+        ""
+        if any(mends("random_keys", 0.25))
+        else ": keys as unlike as random ones would mend less than a quarter"
+    )
     return f"**Why pairs are forgotten**, of 32 stacked ones: the others drown them{keys}. {numbers}"
 
 
@@ -175,9 +179,8 @@ def _tracks(measured: Measured) -> str:
     if not said:
         return ""
     return (
-        "**Who keeps track**, right at 90 % and more of the steps beyond the lengths trained. "
-        + ". ".join(one[0].upper() + one[1:] for one in said)
-        + "."
+        "**Who keeps track**, right at 90 % and more of the steps beyond the lengths trained, in the mean of three "
+        "seeds. " + ". ".join(one[0].upper() + one[1:] for one in said) + "."
     )
 
 
@@ -208,10 +211,10 @@ def _copies(measured: Measured) -> str:
     means = {cell: float(np.mean([row["accuracy"] for row in rows])) for cell, rows in cells.items()}
     alike = ", ".join(f"{n} of {p} pairs {means[p, n]:.2f}" for p, n in cells if p == 4 * n)
     return (
-        "**Must holographic binding fail at recall**, for its capacity (arXiv 2604.05030)? With one copy it does: of "
-        f"16 stacked pairs it recalls {means[16, 1]:.2f}. 4 copies recall {means[16, 4]:.2f}, 16 copies "
-        f"{means[16, 16]:.2f}, with as many weights, and as many times the state. It follows pairs / copies: at four "
-        f"pairs a copy, copies recall {alike}."
+        "**Must holographic binding fail at recall**, for its capacity (arXiv 2604.05030)? Of 16 stacked pairs 1 "
+        f"copy recalls {means[16, 1]:.2f}, 4 copies {means[16, 4]:.2f}, 16 copies {means[16, 16]:.2f}, with the same "
+        "weights, and 4 and 16 times the memory. With four pairs for every copy, copies recall "
+        f"{alike}."
     )
 
 
@@ -248,13 +251,13 @@ def _advice(measured: Measured) -> str:
     if not said:
         return ""
     return (
-        f"**Who should use what**, of networks whose state has a fixed size, as trained here. {' '.join(said)} What "
-        "speaks for an Associative LSTM: its memory can be read exactly, and what it holds follows pairs / copies."
+        f"**Who should use what**, of networks whose state has a fixed size, as trained here, in the mean of "
+        f"three seeds. {' '.join(said)} What speaks for an Associative LSTM: its memory can be read exactly."
     )
 
 
 def _price(costs: Costs) -> str:
-    """What a step and a token cost, beside the network that recalls most."""
+    """What it costs beside DeltaNet."""
     rows = {row["network"]: row for row in costs}
     if not {"associative-60-16", "deltanet-1x32"} <= rows.keys():
         return ""
@@ -375,7 +378,8 @@ def block(measured: Measured, reasons: Reasons, costs: Costs) -> str:
     parts = [answer(measured, reasons, costs)]
     if measured:
         parts += [
-            "![Accuracy against the numbers of state, and against pairs over copies](../results/recall/recall.png)",
+            "![Accuracy against the numbers of state, against pairs over copies, and beyond the lengths trained]"
+            "(../results/recall/recall.png)",
             "Every table, the claims and what each network costs: [results/recall](../results/recall/README.md).",
         ]
     if measured and (left := sum(map(len, _left(measured).values()))):
