@@ -392,6 +392,18 @@ def test_who_learns_more_steadily(tmp_path, ours, ntm, verdict):
     assert judged("6c", tmp_path).verdict == verdict
 
 
+def test_one_that_is_there_at_once_has_had_no_time_to_be_unsteady(tmp_path):
+    for network, at in ((OURS["xml"], 4000), ("ntm", 40_000)):
+        planned = curve("xml", network)
+        write_curve(tmp_path, "xml", network, 1.0)
+        for seed in planned.seeds:
+            shutil.rmtree(planned.folder(tmp_path, 1e-3, seed))
+            write_run(planned, tmp_path, 1e-3, seed, lambda s, at=at: 4.0 + (s > at / 2) if s <= at else 1.0)
+    claim = judged("6c", tmp_path)
+    assert claim.verdict == "undecided"
+    assert "is there after 4,000 minibatches" in claim.numbers["reason"]
+
+
 @pytest.mark.parametrize(("key", "task"), [("6a", "xml"), ("6d", "assignment"), ("6g", "arithmetic")])
 @pytest.mark.parametrize(("share", "verdict"), [(0.24, "holds"), (0.26, "fails")])
 def test_each_task_of_the_ntm_is_judged_by_itself(tmp_path, key, task, share, verdict):

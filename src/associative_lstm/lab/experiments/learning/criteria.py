@@ -322,8 +322,12 @@ def slowdown(networks: Sequence[str], *, at_least: float = 0.0, at_most: float =
     return _all([[("copy", name), ("copy-variable", name)] for name in networks], one)
 
 
+LEAST_WINDOWS = 10
+"""Times 500 minibatches that a curve takes through a range of costs, for its steadiness there to be told."""
+
+
 def steadier(task: str, networks: Sequence[str], *, where_both_are: bool = True) -> Criterion:
-    """Whether the Associative LSTM's curve is less rough than the NTM's; undecided unless both have learned.
+    """Whether the Associative LSTM's curve is less rough than the NTM's; undecided unless both have learned, slowly.
 
     Over the range of costs ``where_both_are``, or each over its own: a lower curve has more to lose, and near the
     floor the noise of the samples counts as much as a relapse.
@@ -343,6 +347,9 @@ def steadier(task: str, networks: Sequence[str], *, where_both_are: bool = True)
         }
         if min(progress) < 1:
             return None, numbers | {"reason": "one of them has not halved its cost"}
+        fewest = min(measures.windows(run, until, floor) for c in curves for run in c.runs)
+        if where_both_are and fewest < LEAST_WINDOWS:
+            return None, numbers | {"reason": f"one of them is there after {500 * fewest:,} minibatches"}
         return beats(ours, ntm), numbers
 
     return Criterion(on(task, networks), decide)

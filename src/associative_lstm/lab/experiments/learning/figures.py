@@ -99,7 +99,8 @@ def _against_ntm(number: int, title: str, task: str, letters: str) -> LearningFi
     smaller = (
         "are smaller by a tenth or more (3 heads, 4 copies); undecided unless both have halved their cost"
     )
-    range_of_both = f"{rises}down to the cost that both networks reach, {smaller}"
+    slowly = "and take 5,000 minibatches or more to get there"
+    range_of_both = f"{rises}down to the cost that both networks reach, {smaller}, {slowly}"
     steadily = LearningClaim(
         f"6{letters[-1]}",
         f"On {task} the Associative LSTM's progress is steadier than the NTM's.",

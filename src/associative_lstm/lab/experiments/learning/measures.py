@@ -123,14 +123,24 @@ def roughness(run: Run, until: int, floor: float = 0.0) -> float:
     return float(change[change > 0].sum() / fall) if fall > 0 else float("inf")
 
 
-def _changes(run: Run, until: int, floor: float) -> np.ndarray:
-    """The changes of log2 of the smoothed cost from one ``WINDOW`` to the next.
+def windows(run: Run, until: int, floor: float = 0.0) -> int:
+    """How many times ``WINDOW`` minibatches the smoothed cost is above ``floor``."""
+    return int((_taken(run, until, floor) > max(floor, _threshold(run))).sum())
 
-    Of a task that is solved nothing more is asked: costs below that, or below ``floor``, do not count.
+
+def _changes(run: Run, until: int, floor: float) -> np.ndarray:
+    """The changes of log2 of the smoothed cost from one ``WINDOW`` to the next."""
+    return np.diff(np.log2(_taken(run, until, floor)))
+
+
+def _taken(run: Run, until: int, floor: float) -> np.ndarray:
+    """The smoothed cost at every ``WINDOW`` minibatches.
+
+    Of a task that is solved nothing more is asked: costs below that, or below ``floor``, count as that.
     """
     step, value = _smoothed(run)
     value = np.maximum(value[step <= until], max(floor, _threshold(run)))
-    return np.diff(np.log2(value[:: window_of(run)]))
+    return value[:: window_of(run)]
 
 
 def beats(a: Sequence[float], b: Sequence[float], factor: float = 1.1) -> bool | None:
