@@ -88,6 +88,26 @@ def test_a_rate_is_chosen_by_the_cost_on_the_test_split(tmp_path):
     assert all(job.config.learning_rate == 1e-3 for job in found.needed)
 
 
+@pytest.mark.parametrize(
+    ("right", "chosen"),
+    [
+        ((0.5, 0.97, 0.9, 0.4), 1e-2),  # none of them solves it: the cheapest
+        ((0.5, 0.99, 1.0, 0.99), 3e-3),
+        ((1.0, 1.0, 0.9, 0.98), 1e-3),
+        ((0.9, 0.99, 0.9, 0.4), 1e-3),
+        ((0.9, 0.9, 0.99, 1.0), 3e-3),  # of two the lower
+    ],
+)
+def test_of_rates_that_solve_a_task_the_middle_one_is_chosen(tmp_path, right, chosen):
+    curve = SETTINGS["parity"].curve(SETTINGS["parity"].points[1])
+    for k, (rate, accuracy) in enumerate(zip((*curve.rates, 3e-2), (*right, 0.1), strict=True)):
+        config = curve.config(rate, SWEEP_SEED, curve.steps)
+        run = write_run(curve.folder(tmp_path, rate, SWEEP_SEED), config)
+        cost = 9.0 if rate == 3e-2 else 1.0 - 0.1 * k  # the last of the sweep costs least
+        write_lines(run / "test.jsonl", [{"step": curve.steps, "cost": cost, "accuracy": accuracy}])
+    assert read_curve(tmp_path, curve).rate == chosen
+
+
 def test_a_run_that_diverged_is_measured_and_no_proof_against_a_rival(tmp_path):
     setting = SETTINGS["parity"]
     names = [point.name for point in setting.points]

@@ -44,6 +44,11 @@ class Run:
         """The cost of the test text, by the minibatch after which it was measured, where there is such a text."""
         return {test["step"]: test["cost"] for test in read_tests(self.folder)}
 
+    def answers(self, step: int) -> float:
+        """The share of the test split that it answered rightly after so many minibatches; 0 if that is not known."""
+        found = {test["step"]: test.get("accuracy", 0.0) for test in read_tests(self.folder)}
+        return float(found.get(step, 0.0))
+
 
 def read_run(folder: Path) -> Run:
     """The run in ``folder``, also while it is being made."""
@@ -142,6 +147,11 @@ class CurveRuns:
 
 SHARE = 0.2
 """Rates are compared by the mean cost over this share of the minibatches, the last."""
+
+
+SOLVED = 0.98
+"""Where rates are compared by the test split, of several that answer so much of it the middle one is taken. Which of
+them costs least says little, and is often the highest, by which another seed fails."""
 
 
 def _compared(curve: Curve, run: Run, until: int) -> float:
@@ -246,6 +256,9 @@ def _contest(c: CurveRuns) -> tuple[list[float], int, bool]:
     whole = sorted((rate for rate in finite if c.sweep[rate].steps >= until), key=cost)
     if whole and rates[0] in whole:
         rates = [*whole, *(rate for rate in rates if rate not in whole)]
+    if c.curve.by_test and (solving := sorted(r for r in finite if c.sweep[r].answers(until) >= SOLVED)):
+        middle = solving[(len(solving) - 1) // 2]
+        rates = [middle, *(rate for rate in rates if rate != middle)]
     return rates, until, True
 
 

@@ -9,7 +9,8 @@ counted: all have it. Nor do the rivals have their short convolution, which woul
 How many pairs there are on stacked MQAR was chosen after one trial with seed 0, in which 16 copies and 1,020 numbers
 recalled 0.99 of 16 pairs: twice as many are compared, so that there is something to tell apart. The same trial set
 the number of minibatches on MQAR, and came before claims 12q and 12r. The rate is chosen by the sequences that are
-tested on in the end, of which there is one set, alike for all.
+tested on in the end, of which there is one set, alike for all; of several that solve a task the middle one, which had
+been the cheapest until seeds were seen to fail at it.
 
 The rivals start as their authors have them, a single head with a long memory (``lab/rivals``). At first all their
 maps started alike, normal with standard deviation 0.02, and a head drew its decay by chance: so Mamba-2 recalled 0.26
