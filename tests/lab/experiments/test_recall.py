@@ -256,6 +256,18 @@ def test_advice_is_by_task_and_by_16_copies_alone(ours, said):
     )
 
 
+def test_better_forms_of_ours_are_named():
+    better = {"associative-60-16": 0.94, "associative-60-16-shift": 0.985, "deltanet-1x32": 1.0}
+    measured = made(lambda s, n: better.get(n, 0.95))
+    for point in [p for p in SETTINGS["stacked"].points if p.size == "large"]:
+        del measured["stacked", point.name]
+    assert (
+        "take DeltaNet (1.00), not Associative LSTM, 16 copies (0.94). Better forms of ours there: shifts (0.98)."
+        in answer(measured, [], [])
+    )
+    assert "Better forms" not in answer(made(), [], [])
+
+
 def test_the_best_mean_as_shown_is_bold():
     close = {"associative-60-16": 0.9951, "deltanet-1x32": 0.9902, "mamba2-4x16": 0.9949}
     said = answer(made(lambda s, n: close.get(n, 0.5), settings=["stacked"]), [], [])

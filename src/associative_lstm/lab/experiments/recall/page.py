@@ -248,6 +248,13 @@ def _advice(measured: Measured) -> str:
         else:
             first, second = (ours, theirs) if means[OURS] > means[best] else (theirs, ours)
             said.append(f"{where}: take {first}, not {second}.")
+        more = [
+            f"{kind.partition(', ')[2]} ({mean:.2f})"
+            for kind, mean in means.items()
+            if kind.startswith("Associative") and mean > means[OURS] + CLOSE
+        ]
+        if more:
+            said.append(f"Better forms of ours there: {', '.join(more)}.")
     if not said:
         return ""
     return (
