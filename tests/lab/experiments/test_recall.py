@@ -256,6 +256,14 @@ def test_advice_is_by_task_and_by_16_copies_alone(ours, said):
     )
 
 
+def test_rivals_that_do_not_learn_what_is_reported_are_named():
+    measured = made(lambda s, n: 0.95)
+    assert "authors report" not in answer(measured, [], [])
+    for row, accuracy in zip(measured["mqar", "mamba2-4x32"], (0.2, 0.7, 0.98), strict=True):
+        row["accuracy"] = accuracy
+    assert "about 4,096 numbers: Mamba-2 (0.63, best seed 0.98). So" in answer(measured, [], [])
+
+
 def test_better_forms_of_ours_are_named():
     better = {"associative-60-16": 0.94, "associative-60-16-shift": 0.985, "deltanet-1x32": 1.0}
     measured = made(lambda s, n: better.get(n, 0.95))

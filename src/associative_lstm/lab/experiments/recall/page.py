@@ -69,7 +69,14 @@ def page_of(measured: Measured, claims: Sequence[Claim], costs: Costs, reasons: 
 
 def answer(measured: Measured, reasons: Reasons, costs: Costs) -> str:
     """Who recalls how much, and who should use what: said of what was measured, and only of that."""
-    found = _advice(measured), _tracks(measured), _copies(measured), _reason(reasons), _price(costs)
+    found = (
+        _advice(measured),
+        _unlearned(measured),
+        _tracks(measured),
+        _copies(measured),
+        _reason(reasons),
+        _price(costs),
+    )
     said = "\n".join(f"- {sentence}" for sentence in found if sentence)
     table = _by_size(measured)
     return "\n\n".join(filter(None, [said if measured else "", table])) or "Not yet run."
@@ -260,6 +267,19 @@ def _advice(measured: Measured) -> str:
     return (
         f"**Who should use what**, of networks whose state has a fixed size, as trained here, in the mean of "
         f"three seeds. {' '.join(said)} What speaks for an Associative LSTM: its memory can be read exactly."
+    )
+
+
+def _unlearned(measured: Measured) -> str:
+    """Which of today's networks do not surely learn here what their authors report, by the largest of each."""
+    means = {point.kind: a for point, a in _ranked(measured, "mqar", "large") if point.kind in _MODERN}
+    weak = [f"{kind} ({_mean(a):.2f}, best seed {max(a):.2f})" for kind, a in means.items() if _mean(a) < 0.9]
+    if not weak:
+        return ""
+    return (
+        "**Who does not surely learn here what its authors report**, MQAR with 4 pairs and about "
+        f"{SIZES['large']:,} numbers: {', '.join(weak)}. So their means, here and below, say how they fare by this "
+        "training, and not what they can."
     )
 
 
