@@ -35,6 +35,9 @@ def made(accuracy=lambda setting, network: 0.5, settings=SETTINGS, seeds=SEEDS):
             row |= {"rate": 3e-3, "accuracy": said}
             if setting.name in grid.TRACKING:
                 row["longer"] = said
+            if setting.name in grid.WAITING:
+                costs = (7.0, 3.0, 2.0, 1.0) if said > 0.4 else (7.0, 5.0, 2.1, 2.0)
+                row["bits"] = [[100 * (k + 1), cost] for k, cost in enumerate(costs)]
             measured[setting.name, point.name] = [row | {"seed": seed} for seed in seeds]
     return measured
 
@@ -326,6 +329,22 @@ def test_the_answer_blames_what_the_numbers_blame():
     assert "stacked ones" not in said(seeds=SEEDS[:2])
 
 
+def test_who_waits_at_one_of_four_is_told_of_the_middle_size(tmp_path):
+    measured = made(lambda s, n: 0.3 if n == "lstm-128" else 0.9, settings=["mqar"])
+    measured["mqar", "deltanet-1x32"][0]["bits"] = [[100, 1.0]]  # the seed in the middle is told
+    assert "Associative LSTM, 16 copies 400, " in answer(measured, [], [])
+    assert "DeltaNet 400" in answer(measured, [], [])
+    measured["mqar", "deltanet-1x32"][1]["bits"] = [[100, 3.0], [200, 1.0]]
+    said = answer(measured, [], [])
+    assert "medians of seeds: DeltaNet 200, Associative LSTM, " in said
+    assert "; not in the time: LSTM." in said
+    assert "| LSTM 128 | 200 | 300 | – | – |" in page_of(measured, [], [], [])
+    write(tmp_path, list(itertools.chain(*measured.values())), [])
+    assert (tmp_path / "waiting.png").is_file()
+    del measured["mqar", "associative-60-16"]
+    assert "waits" not in answer(measured, [], [])
+
+
 def test_the_price_is_told_beside_deltanet():
     costs = [
         {"network": name, "parameters": 80, "step_milliseconds": step, "token_microseconds": token}
@@ -368,6 +387,9 @@ def test_a_setting_is_trained_drawn_and_judged_from_its_logs(tmp_path, monkeypat
     }
     assert all(0 <= row["accuracy"] <= 1 for row in rows)
     assert all("longer" in row for row in rows if row["setting"] == "parity")
+    [unaided] = [row["bits"] for row in rows if row["setting"] == "mqar-unaided"]
+    assert unaided[-1][0] == curves[0].steps
+    assert all(0 < cost < 16 for _, cost in unaided)
     costs = cost.measure(0.01)
     assert all(row["disagreement"] < cost.TOLERANCE and row["peak_bytes"] > 0 for row in costs)
     assert len(costs) == 2

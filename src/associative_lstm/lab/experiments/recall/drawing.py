@@ -1,4 +1,4 @@
-"""The picture: accuracy against the size of the state, against pairs over copies, and beyond the lengths trained."""
+"""The pictures: accuracy by state, by pairs over copies, beyond the lengths trained; and where learning waits."""
 
 import numpy as np
 from matplotlib import colormaps
@@ -16,7 +16,9 @@ from associative_lstm.lab.experiments.recall.grid import (
     SETTINGS,
     SHIFT,
     TRACKING,
+    WAITING,
     Point,
+    stands_in_the_middle,
 )
 from associative_lstm.lab.networks import NETWORKS
 from associative_lstm.lab.palette import BLUE, SKY
@@ -136,3 +138,34 @@ def _beyond(axes: Axes, measured: Measured, tracked: list[str]) -> None:
         axes.plot([column - 0.4, column + 0.4], [guess, guess], ":", color="0.6", linewidth=1)
     axes.set_xticks(range(len(tracked)), [SETTINGS[name].title.replace(" ", "\n", 1) for name in tracked])
     axes.set(title="Beyond the lengths trained", ylabel="accuracy (dotted: guessing)", ylim=(0, 1.03))
+
+
+def draw_waiting(measured: Measured) -> Figure | None:
+    """What an answer of MQAR costs by minibatch, a line for every seed: with 2 bits, four values are left."""
+    panels = [
+        (name, point)
+        for name in WAITING
+        for point in SETTINGS[name].points
+        if measured.get((name, point.name)) and stands_in_the_middle(point)
+    ]
+    if not panels:
+        return None
+    columns = min(5, len(panels))
+    lines = -(-len(panels) // columns)
+    with style():
+        figure = Figure(figsize=(2.7 * columns, 2.5 * lines + 0.3), layout="constrained")
+        grid = list(figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).flat)
+        for axes, (name, point) in zip(grid, panels, strict=False):
+            for row in measured[name, point.name]:
+                axes.plot(*np.array(row["bits"]).T, color=_look(point)[0], linewidth=1.4)
+            axes.axhline(2, color="0.5", linewidth=1, linestyle=":")
+            title = point.kind if name == "mqar" else f"{point.kind},\nwithout the symbol before"
+            axes.set_title(title, fontsize=10)
+            axes.set(ylim=(0, 8.2))
+        grid[0].text(0.98, 2.1, "one of the four", color="0.35", fontsize=9, ha="right", va="bottom",
+                     transform=grid[0].get_yaxis_transform())  # fmt: skip
+        for axes in grid[len(panels) :]:
+            axes.set_visible(False)
+        figure.supxlabel("minibatches", fontsize=12)
+        figure.supylabel("bits an answer", fontsize=12)
+        return figure

@@ -122,6 +122,12 @@ _MODERN = ("mlstm-1x31", "mamba2-4x16", "deltanet-1x32", "gated-deltanet-1x32")
 _MEDIUM = [_BY_NAME[name] for name in ("associative-60-16", "lstm-128", "gru-256", *_MODERN)]
 """About 1,000 numbers; LSTM and GRU have a quarter of that."""
 
+
+def stands_in_the_middle(point: Point) -> bool:
+    """Whether a network is of about 1,024 numbers, or is not there with as many."""
+    return point.size == "medium" or point.kind in ("LSTM", "GRU", "Unitary RNN")
+
+
 COPIES = (1, 2, 4, 8, 16)
 PAIRS = (4, 8, 16, 32)
 
@@ -243,6 +249,8 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
 
 MAD = tuple(name for name in SETTINGS if name.startswith("mad-"))
 TRACKING = ("parity", "modular-arithmetic", "s5")
+WAITING = ("mqar", "mqar-unaided")
+"""Where networks come to know which values were shown before they know which of them is meant."""
 
 
 def needed(only: Sequence[str] = ()) -> dict[str, list[Curve]]:

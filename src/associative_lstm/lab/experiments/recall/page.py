@@ -1,6 +1,7 @@
 """The page of the comparison, and its part in the documentation: every number comes from what was measured."""
 
 import itertools
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,7 +22,9 @@ from associative_lstm.lab.experiments.recall.grid import (
     SETTINGS,
     SIZES,
     TRACKING,
+    WAITING,
     Point,
+    stands_in_the_middle,
 )
 from associative_lstm.lab.experiments.recall.published import MQAR, PARITY
 from associative_lstm.lab.files import write_atomically
@@ -46,6 +49,10 @@ _SMALLER = (
     "All with about 1,000 numbers of state, but LSTM and GRU with 256, and attention, whose state grows."
 )
 
+_PAST = 1.8
+_BITS = (6, 2.2, _PAST, 0.5)
+"""Something is known; nearly, one of the four; more than that; nearly the right one."""
+
 BEGIN, END = "<!-- recall: made from results/recall -->", "<!-- recall: end -->"
 
 
@@ -56,6 +63,7 @@ def page_of(measured: Measured, claims: Sequence[Claim], costs: Costs, reasons: 
     lines += ["## Claims", "", *(claim.item for claim in claims), ""]
     for name in ("stacked", "mqar", "stacked-64", "mqar-unaided"):
         lines += [f"## {SETTINGS[name].title}", "", _accuracy_table(measured, name), ""]
+    lines += ["## Where learning waits", "", _waiting_table(measured), ""]
     lines += ["## What copies buy", "", _copies_table(measured), ""]
     lines += ["## Why pairs are not recalled", "", _reasons_table(reasons), ""]
     lines += ["## MAD", "", f"{_SMALLER} Accuracy on held-out sequences:", ""]
@@ -75,6 +83,7 @@ def answer(measured: Measured, reasons: Reasons, costs: Costs) -> str:
         _tracks(measured),
         _copies(measured),
         _reason(reasons),
+        _waits(measured),
         _price(costs),
     )
     said = "\n".join(f"- {sentence}" for sentence in found if sentence)
@@ -283,6 +292,25 @@ def _unlearned(measured: Measured) -> str:
     )
 
 
+def _waits(measured: Measured) -> str:
+    """Who is past knowing the values that were shown, and when; of the middle size, where ours was run."""
+    past: list[tuple[float, str]] = []
+    waiting: list[tuple[float, str]] = []
+    for point in SETTINGS["mqar"].points:
+        found = measured.get(("mqar", point.name), ())
+        if len(found) >= len(SEEDS) and stands_in_the_middle(point):
+            first = _first_below(found, _PAST)
+            (waiting if math.isinf(first) else past).append((first, point.kind))
+    if OURS not in [kind for _, kind in (*past, *waiting)]:
+        return ""
+    said = ", ".join(f"{kind} {first:,}" for first, kind in sorted(past))
+    rest = f"; not in the time: {', '.join(kind for _, kind in waiting)}" if waiting else ""
+    return (
+        "**Where learning waits**, MQAR with 4 pairs: once the four values are known, and not which of them is meant "
+        f"(2 bits an answer). Minibatches until an answer costs less, {_PAST}, medians of seeds: {said}{rest}."
+    )
+
+
 def _price(costs: Costs) -> str:
     """What it costs beside DeltaNet."""
     rows = {row["network"]: row for row in costs}
@@ -324,6 +352,36 @@ def _accuracy_table(measured: Measured, name: str) -> str:
     if not rows:
         return "Not yet run."
     return markdown_table(["network", "numbers of state", "parameters", "rate", "seeds", "accuracy"], rows)
+
+
+def _waiting_table(measured: Measured) -> str:
+    """After how many minibatches an answer costs fewer bits than these; the medians of the seeds."""
+    rows = []
+    for name in WAITING:
+        for point in SETTINGS[name].points:
+            found = measured.get((name, point.name), ())
+            if len(found) >= len(SEEDS):
+                label = point.label if name == "mqar" else f"{point.label}, without the symbol before"
+                rows.append([label, *(_steps(_first_below(found, bits)) for bits in _BITS)])
+    if not rows:
+        return "Not yet run."
+    about = (
+        "MQAR with 4 pairs: an answer costs 7 bits while nothing is known, and 2 when the four values of the "
+        "sequence are known, and not which of them is meant. After how many minibatches it costs less, in training; "
+        "medians of the seeds. Every seed: `waiting.png`."
+    )
+    header = ["network", *(f"{bits:g} bits" for bits in _BITS)]
+    return f"{about}\n\n{markdown_table(header, rows)}"
+
+
+def _first_below(found: Sequence[Mapping[str, Any]], bits: float) -> float:
+    """The minibatches after which an answer costs less: the median of the seeds, infinite if it does not."""
+    firsts = sorted(next((step for step, cost in row["bits"] if cost < bits), math.inf) for row in found)
+    return firsts[len(firsts) // 2]
+
+
+def _steps(count: float) -> str:
+    return "–" if math.isinf(count) else f"{count:,}"
 
 
 def _copies_table(measured: Measured) -> str:

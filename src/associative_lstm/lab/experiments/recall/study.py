@@ -13,10 +13,19 @@ from associative_lstm.lab.draw.pictures import save_figure
 from associative_lstm.lab.draw.tables import Measured, read_rows, save_rows
 from associative_lstm.lab.experiments.claim import Claim, judge, write_claims
 from associative_lstm.lab.experiments.experiment import Advance, Experiment, Outcome
-from associative_lstm.lab.experiments.learning.runs import Logs
+from associative_lstm.lab.experiments.learning.runs import Logs, Run
 from associative_lstm.lab.experiments.recall import cost, forgetting, grid
-from associative_lstm.lab.experiments.recall.drawing import draw
-from associative_lstm.lab.experiments.recall.grid import CLOSE, COPIES, MAD, PAIRS, SEEDS, SETTINGS, TRACKING
+from associative_lstm.lab.experiments.recall.drawing import draw, draw_waiting
+from associative_lstm.lab.experiments.recall.grid import (
+    CLOSE,
+    COPIES,
+    MAD,
+    PAIRS,
+    SEEDS,
+    SETTINGS,
+    TRACKING,
+    WAITING,
+)
 from associative_lstm.lab.experiments.recall.page import page_of
 from associative_lstm.lab.files import write_atomically
 from associative_lstm.lab.run.folder import read_tests
@@ -68,9 +77,15 @@ def measured_rows(logs: Logs) -> list[dict[str, Any]]:
                             else {}
                         ),
                         **({"diverged": True} if run.diverged else {}),
+                        **({"bits": _logged(run)} if setting.name in WAITING else {}),
                     }
                 )
     return rows
+
+
+def _logged(run: Run) -> list[tuple[int, float]]:
+    """What an answer cost in training, in bits, by minibatch."""
+    return [(int(step), round(float(cost), 3)) for step, cost in zip(run.step, run.cost, strict=True)]
 
 
 def write(
@@ -85,6 +100,7 @@ def write(
     write_atomically(out / "README.md", page_of(measured, claims, kept, reasons).encode())
     written = [
         save_figure(draw(measured), out / "recall.png"),
+        *([save_figure(waiting, out / "waiting.png")] if (waiting := draw_waiting(measured)) else []),
         numbers,
         out / "cost.json",
         *([out / forgetting.FILE] if reasons else []),
@@ -380,6 +396,7 @@ RECALL = RecallStudy(
             "recall.png",
             "Accuracy against the size of the state, against pairs over copies, and beyond the lengths trained",
         ),
+        ("waiting.png", "MQAR: what an answer costs by minibatch; networks wait where they know one of four"),
     ),
     page="README.md",
     ours=True,
