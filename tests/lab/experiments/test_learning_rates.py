@@ -1,0 +1,128 @@
+"""How the best rate of a curve is chosen, and what is trained for that."""
+
+import numpy as np
+
+from associative_lstm.lab.experiments.learning.curves import RATES, curve
+from associative_lstm.lab.experiments.learning.runs import make_runs, read_curve
+from associative_lstm.lab.sweep.jobs import DIVERGED
+from associative_lstm.lab.sweep.local import local
+from made_curves import lengthen, write_run
+
+
+def test_the_best_rate_has_the_lowest_cost_at_the_end_of_the_sweep(tmp_path):
+    planned = curve("xml", "lstm-128")
+    ends = {3e-4: 2.0, 1e-3: 1.0, 3e-3: 0.5, 1e-2: 0.1}
+    for rate, end in ends.items():
+        write_run(
+            planned,
+            tmp_path,
+            rate,
+            0,
+            lambda s, end=end: 9.0 if s <= 4000 else end,
+            planned.sweep_steps,
+            diverged=rate == 1e-2,
+        )
+    found = read_curve(tmp_path, planned)
+    assert found.rate == 3e-3
+    assert found.sweep_cost(1e-2) == np.inf
+    assert not found.finished
+    assert [job.config.learning_rate for job in found.needed] == [3e-3] * 3
+    assert [job.config.steps for job in found.needed] == [planned.steps] * 3
+
+
+def test_where_the_last_rate_is_best_the_next_one_is_tried(tmp_path):
+    planned = curve("xml", "lstm-128")
+    for rate in RATES:
+        write_run(planned, tmp_path, rate, 0, lambda s, rate=rate: 0.01 / rate, planned.sweep_steps)
+    assert read_curve(tmp_path, planned).rate is None
+    *_, job = read_curve(tmp_path, planned).needed
+    assert job.config.learning_rate == 3e-2
+    write_run(planned, tmp_path, 3e-2, 0, lambda s: 2.0, planned.sweep_steps)
+    assert read_curve(tmp_path, planned).rate == 1e-2
+    assert len(read_curve(tmp_path, planned).sweep) == 5
+
+
+def test_rates_too_close_to_call_are_trained_longer_until_one_is_best(tmp_path):
+    planned = curve("xml", "lstm-512")
+    plateau = {3e-4: 3.1, 1e-3: 2.9, 3e-3: 2.0, 1e-2: 2.5}
+    for rate, cost in plateau.items():
+        write_run(planned, tmp_path, rate, 0, lambda s, cost=cost: cost, planned.sweep_steps)
+    for steps in (10_000, 20_000):
+        assert not read_curve(tmp_path, planned).settled
+        jobs = read_curve(tmp_path, planned).needed
+        assert {job.config.learning_rate for job in jobs} == {3e-3, 1e-3, 1e-2}
+        assert {job.config.steps for job in jobs} == {steps}
+        for rate in (3e-3, 1e-3, 1e-2):
+            falls = rate == 1e-3 and steps == 20_000
+            lengthen(planned, tmp_path, rate, lambda s, falls=falls: 0.5 if falls else 2.0, steps)
+    found = read_curve(tmp_path, planned)
+    assert found.rate == 1e-3
+    assert found.settled
+    assert not found.finished  # the second seed is to come, and a verdict can do without it
+    assert found.can_be_judged
+    assert [(job.config.learning_rate, job.config.steps) for job in found.needed] == [
+        (1e-3, planned.steps)
+    ] * 2
+
+
+def test_until_the_rates_are_settled_the_longest_runs_stand(tmp_path):
+    planned = curve("xml", "lstm-512")
+    for rate in RATES:
+        write_run(
+            planned, tmp_path, rate, 0, lambda s, rate=rate: 2.0 + (rate != 3e-3) / 10, planned.sweep_steps
+        )
+    assert not read_curve(tmp_path, planned).can_be_judged  # a sweep is too short
+    lengthen(planned, tmp_path, 1e-3, lambda s: 2.1, 15_000)
+    lengthen(planned, tmp_path, 3e-3, lambda s: 2.0, 10_000)
+    found = read_curve(tmp_path, planned)
+    assert (found.rate, found.length, found.settled, found.finished) == (1e-3, 15_000, False, False)
+    assert found.can_be_judged
+    assert found.lacks == (
+        "rate 0.001, chosen before 0.0003, 0.01 had 10,000 minibatches, 15,000 of 20,000 minibatches, 1 of 2 seeds"
+    )
+    assert {job.config.learning_rate for job in found.needed} == set(RATES)  # all go on
+
+
+def test_of_small_networks_every_seed_is_needed(tmp_path):
+    planned = curve("assignment", "lstm-128")
+    for rate in RATES:
+        write_run(
+            planned, tmp_path, rate, 0, lambda s, rate=rate: 2.0 + (rate != 3e-3) / 10, planned.sweep_steps
+        )
+    for seed in (1, 2):
+        assert not read_curve(tmp_path, planned).can_be_judged
+        write_run(planned, tmp_path, 1e-3, seed, lambda s: 1.0, planned.sweep_steps)
+    found = read_curve(tmp_path, planned)
+    assert (found.rate, found.length, found.settled) == (1e-3, 20_000, False)
+    assert found.can_be_judged
+
+
+def test_a_rate_that_diverges_in_the_contest_has_lost(tmp_path):
+    planned = curve("xml", "lstm-512")
+    for rate in RATES:
+        write_run(
+            planned, tmp_path, rate, 0, lambda s, rate=rate: 2.0 + 2 * (rate < 3e-3), planned.sweep_steps
+        )
+    write_run(planned, tmp_path, 3e-2, 0, lambda s: 4.0, planned.sweep_steps)
+    lengthen(planned, tmp_path, 3e-3, lambda s: 2.0, 10_000)
+    (planned.folder(tmp_path, 1e-2, 0) / DIVERGED).write_text(
+        "stopped at step 5301: the cost is not finite\n"
+    )
+    assert read_curve(tmp_path, planned).rate == 3e-3
+
+
+def test_no_best_rate_before_the_sweep_is_whole(tmp_path):
+    planned = curve("xml", "lstm-128")
+    for rate in RATES[:3]:
+        write_run(planned, tmp_path, rate, 0, lambda s: 1.0, planned.sweep_steps)
+    write_run(planned, tmp_path, RATES[3], 0, lambda s: 0.1, planned.sweep_steps - 100)
+    assert read_curve(tmp_path, planned).rate is None
+    assert len(read_curve(tmp_path, planned).needed) == 4
+
+
+def test_a_network_that_always_diverges_has_no_curve_and_stops_nothing(tmp_path):
+    planned = curve("xml", "lstm-128")
+    for rate in RATES:
+        write_run(planned, tmp_path, rate, 0, lambda s: 1.0, planned.sweep_steps, diverged=True)
+    assert read_curve(tmp_path, planned).needed == []
+    assert make_runs(tmp_path, [planned], local(1)) == []
