@@ -78,6 +78,14 @@ def test_whether_copies_help_or_harm(tmp_path, one, four, verdict):
     assert judged("1d", tmp_path).verdict == verdict
 
 
+@pytest.mark.parametrize(("several", "verdict"), [(5000, "holds"), (30_000, "fails")])
+def test_copies_are_compared_at_one_rate(tmp_path, several, verdict):
+    write_solving(tmp_path, "copy", "associative-lstm-1", 20_000)
+    for copies in (4, 8):
+        write_solving(tmp_path, "copy", f"associative-lstm-{copies}-at-one-rate", several)
+    assert judged("7g", tmp_path).verdict == verdict
+
+
 @pytest.mark.parametrize(("ours", "verdict"), [(2900, "holds"), (6000, "fails"), (99_000, "fails")])
 def test_somewhat_later_has_a_limit(tmp_path, ours, verdict):
     for network in ("permutation-rnn-256", "unitary-rnn-256"):

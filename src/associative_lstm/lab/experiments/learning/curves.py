@@ -24,6 +24,9 @@ RATES = (3e-4, 1e-3, 3e-3, 1e-2)
 FAST_RATES = (2e-3, 5e-3, 1e-2)
 """Of what is trained by the fast recipe, whose own is the middle one."""
 
+ONE_RATE = 1e-3
+"""The one at which 1 copy learns the copy task, and more copies are trained, too, to compare them at one rate."""
+
 BEYOND = {3e-4: 1e-4, 1e-2: 3e-2, 2e-3: 1e-3}
 CLOSE = 1.5
 """Rates whose cost is at most so many times the lowest go on."""
@@ -57,6 +60,9 @@ def _networks() -> Iterable[Network]:
         yield Network(f"associative-lstm-{copies}", label, preset)
         for suffix, text, values in STARTS[1:]:
             yield Network(f"associative-lstm-{copies}{suffix}", f"{label}, {text}", preset | values)
+        if copies > 1:
+            name = f"associative-lstm-{copies}-at-one-rate"
+            yield Network(name, f"{label}, at one rate", preset, rates=(ONE_RATE,))
         heads = PRESETS[f"associative-lstm-3-heads-{copies}"]
         label = f"Associative LSTM 128, 3 heads, {so_many}"
         yield Network(f"associative-lstm-3-heads-{copies}", label, heads, large=True)
@@ -263,7 +269,7 @@ def curve(task: str, network: str) -> Curve:
     variant = network.startswith("associative-lstm") and network.endswith(_VARIANTS)
     steps = ALONE_STEPS if alone else VARIANT_STEPS if variant else STEPS[task]
     steps, _ = LENGTHS.get((task, network), (steps, ""))
-    return Curve(task, chosen, steps, sweep_steps, SEEDS[:2] if chosen.large else SEEDS)
+    return Curve(task, chosen, steps, sweep_steps, SEEDS[:2] if chosen.large else SEEDS, chosen.rates)
 
 
 STEPS = {"copy": 40_000, "copy-variable": 40_000, "xml": 20_000, "assignment": 40_000, "arithmetic": 40_000}

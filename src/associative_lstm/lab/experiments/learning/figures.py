@@ -13,6 +13,7 @@ from associative_lstm.lab.experiments.learning.criteria import Criterion
 from associative_lstm.lab.experiments.learning.curves import (
     ASSOCIATIVE,
     ON_COPY,
+    ONE_RATE,
     START_COPIES,
     START_TASKS,
     STARTS,
@@ -206,6 +207,16 @@ def _gap_claims() -> Iterator[LearningClaim]:
             f"each network at the best rate of the same sweep{bias}, the LSTM stays behind within the run: {_LOWER}",
             criteria.gap(task, *lstms),
         )
+
+
+_AT_ONE_RATE = (f"{_FOUR}-at-one-rate", f"{_EIGHT}-at-one-rate")
+_AT_THE_SAME_RATE = LearningClaim(
+    "7g",
+    "Several copies solve the copy task sooner than one at the same rate, too (ours).",
+    f"at {ONE_RATE:g}, which is best for 1 copy: every seed with 4 and with 8 solves it before any with 1",
+    criteria.solve_sooner(_AT_ONE_RATE, (_ONE,)),
+    not_fast="the recipe has rates of its own",
+)
 
 
 def _starts(task: str) -> Panel:
@@ -440,7 +451,8 @@ FIGURES: tuple[LearningFigure, ...] = (
     LearningFigure(
         "tuning",
         "Tuning: does a well-tuned LSTM close the gap?",
-        "Readers' question: LSTMs at their best learning rates, with either forget bias and with 512 units.",
+        "Readers' question: LSTMs at their best learning rates, with either forget bias and with 512 units; and "
+        "whether copies differ at one rate.",
         [
             Panel(
                 f"tuning-{task}",
@@ -448,8 +460,13 @@ FIGURES: tuple[LearningFigure, ...] = (
                 [curve(task, network) for network in (*_LSTMS, "lstm-512", ours)],
             )
             for task, ours in criteria.GAPS.items()
+        ]
+        + [
+            Panel(
+                "tuning-copy", "Copies at one rate: copy", [curve("copy", n) for n in (_ONE, *_AT_ONE_RATE)]
+            )
         ],
-        tuple(_gap_claims()),
+        (*_gap_claims(), _AT_THE_SAME_RATE),
         ours=True,
     ),
     LearningFigure(
