@@ -52,15 +52,15 @@ def lengthen(planned, runs, rate, cost, steps):
     write_run(planned, runs, rate, planned.seeds[0], cost, steps)
 
 
-def write_solving(runs, task, network, *solved):
+def write_solving(runs, task, network, *solved, best=1e-3):
     """All runs of a curve, whose seeds are at chance until they have ``solved`` the task."""
     planned = curve(task, network)
     solved = solved * len(planned.seeds) if len(solved) == 1 else solved
     for rate in planned.rates:
-        if rate != 1e-3:
+        if rate != best:
             write_run(planned, runs, rate, planned.seeds[0], lambda s: 90.0, planned.sweep_steps)
     for seed, at in zip(planned.seeds, solved, strict=True):
-        write_run(planned, runs, 1e-3, seed, lambda step, at=at: 30.0 if step < at else 0.1)
+        write_run(planned, runs, best, seed, lambda step, at=at: 30.0 if step < at else 0.1)
 
 
 def cut_short(planned, runs, rate, seed, lines):

@@ -23,7 +23,7 @@ def test_networks_are_large_where_they_say_so():
         )
 
 
-def test_small_networks_have_three_seeds_and_all_the_same_rates():
+def test_small_networks_have_three_seeds_and_the_same_rates_but_at_one_rate():
     planned = [c for figure in IN_ALL.values() for panel in figure.panels for c in panel.curves]
     fast = [c for c in planned if c.network.steps is not None]
     planned = [c for c in planned if c not in fast]

@@ -78,12 +78,23 @@ def test_whether_copies_help_or_harm(tmp_path, one, four, verdict):
     assert judged("1d", tmp_path).verdict == verdict
 
 
-@pytest.mark.parametrize(("several", "verdict"), [(5000, "holds"), (30_000, "fails")])
-def test_copies_are_compared_at_one_rate(tmp_path, several, verdict):
-    write_solving(tmp_path, "copy", "associative-lstm-1", 20_000)
-    for copies in (4, 8):
-        write_solving(tmp_path, "copy", f"associative-lstm-{copies}-at-one-rate", several)
-    assert judged("7g", tmp_path).verdict == verdict
+@pytest.mark.parametrize(
+    ("four", "eight", "best", "verdict"),
+    [
+        (5000, [5000], 1e-3, "holds"),
+        (5000, [30_000], 1e-3, "fails"),
+        (30_000, [5000], 1e-3, "fails"),
+        (5000, [5000, 30_000, 5000], 1e-3, "undecided"),
+        (5000, [5000], 3e-3, "undecided"),
+    ],
+)
+def test_copies_are_compared_at_one_rate(tmp_path, four, eight, best, verdict):
+    write_solving(tmp_path, "copy", "associative-lstm-1", 20_000, best=best)
+    write_solving(tmp_path, "copy", "associative-lstm-4-at-one-rate", four)
+    write_solving(tmp_path, "copy", "associative-lstm-8-at-one-rate", *eight)
+    claim = judged("7g", tmp_path)
+    assert claim.verdict == verdict
+    assert claim.numbers.get("reason", "").endswith("0.003") == (best == 3e-3)
 
 
 @pytest.mark.parametrize(("ours", "verdict"), [(2900, "holds"), (6000, "fails"), (99_000, "fails")])

@@ -35,8 +35,9 @@ def made(accuracy=lambda setting, network: 0.5, settings=SETTINGS, seeds=SEEDS):
             row |= {"rate": 3e-3, "accuracy": said}
             if setting.name in grid.TRACKING:
                 row["longer"] = said
-            if setting.name in grid.WAITING:
+            if setting.name in grid.DRAWN:
                 costs = (7.0, 3.0, 2.0, 1.0) if said > 0.4 else (7.0, 5.0, 2.1, 2.0)
+                row["held_out_bits"] = 0.25 if said > 0.4 else 2.5
                 row["bits"] = [[100 * (k + 1), cost] for k, cost in enumerate(costs)]
             measured[setting.name, point.name] = [row | {"seed": seed} for seed in seeds]
     return measured
@@ -329,20 +330,25 @@ def test_the_answer_blames_what_the_numbers_blame():
     assert "stacked ones" not in said(seeds=SEEDS[:2])
 
 
-def test_who_waits_at_one_of_four_is_told_of_the_middle_size(tmp_path):
+def test_how_soon_answers_are_found_is_told_of_the_middle_size(tmp_path):
     measured = made(lambda s, n: 0.3 if n == "lstm-128" else 0.9, settings=["mqar"])
-    measured["mqar", "deltanet-1x32"][0]["bits"] = [[100, 1.0]]  # the seed in the middle is told
-    assert "Associative LSTM, 16 copies 400, " in answer(measured, [], [])
-    assert "DeltaNet 400" in answer(measured, [], [])
-    measured["mqar", "deltanet-1x32"][1]["bits"] = [[100, 3.0], [200, 1.0]]
+    its = measured["mqar", "deltanet-1x32"]
+    its[0]["bits"] = [[100, 1.0]]  # the seed in the middle is told
+    assert "; DeltaNet (400); " in answer(measured, [], [])
+    its[1]["bits"] = [[100, 3.0], [200, 1.0]]
     said = answer(measured, [], [])
-    assert "medians of seeds: DeltaNet 200, Associative LSTM, " in said
-    assert "; not in the time: LSTM." in said
-    assert "| LSTM 128 | 200 | 300 | – | – |" in page_of(measured, [], [], [])
+    assert "LSTM and GRU 256): DeltaNet (200); Associative LSTM, " in said
+    assert "; Associative LSTM, 16 copies (400); " in said
+    assert "; not in the time: LSTM (at the end 2.0)." in said
+    its[0]["diverged"] = True
+    assert "; DeltaNet (400); " in answer(measured, [], [])
+    assert "| LSTM 128 | 200 | 300 | – | – | 2.50 |" in page_of(measured, [], [], [])
     write(tmp_path, list(itertools.chain(*measured.values())), [])
-    assert (tmp_path / "waiting.png").is_file()
+    assert (tmp_path / "learning.png").is_file()
+    slow = made(lambda s, n: 0.3, settings=["mqar"])
+    assert "LSTM and GRU 256): not in the time: " in answer(slow, [], [])
     del measured["mqar", "associative-60-16"]
-    assert "waits" not in answer(measured, [], [])
+    assert "How soon" not in answer(measured, [], [])
 
 
 def test_the_price_is_told_beside_deltanet():

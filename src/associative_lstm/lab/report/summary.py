@@ -22,9 +22,9 @@ SENTENCES: tuple[tuple[Mapping[str, str], str], ...] = (
         _all("fails", "1d", "1e")
         | _all("holds", "7g")
         | _all("undecided", "5b", "5d", "6a", "6b", "6e", "6h"),
-        "What does not: on the copy task several copies learn far sooner than one, at the same rate, too, and at a "
-        "higher one some of their seeds lose it again, where the paper saw no difference; and a single copy is far "
-        "behind permutation and unitary RNN. "
+        "What does not: on the copy task several copies learn far sooner than one, at the same rate, too, and some "
+        "of their seeds lose it again, at a higher rate for good, where the paper saw no difference; and a single "
+        "copy is far behind permutation and unitary RNN. "
         "Open, for want of longer runs: whether anything solves arithmetic as the paper trained, and how the NTM "
         "compares, with minibatches of one sequence.",
     ),

@@ -260,6 +260,17 @@ def solve_sooner(first: Sequence[str], second: Sequence[str], factor: float = 1.
     return Criterion(on("copy", (*first, *second)), decide)
 
 
+def at_rate(rate: float, criterion: Criterion) -> Criterion:
+    """The criterion, told only where every curve was trained with this rate."""
+
+    def decide(found: Found) -> Decision:
+        verdict, numbers = criterion.decide(found)
+        others = [f"{c.label} has {c.rate:g}" for c in found.values() if c.rate != rate]
+        return (None, numbers | {"reason": "; ".join(others)}) if others else (verdict, numbers)
+
+    return criterion._replace(decide=decide)
+
+
 def _later(
     first: CurveRuns, second: CurveRuns, at_least: float = 0.0, at_most: float = np.inf
 ) -> tuple[bool | None, float | str]:

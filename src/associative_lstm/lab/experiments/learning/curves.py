@@ -1,10 +1,11 @@
 """The networks of the learning curves: which learn which task, for how long, and where their runs are kept.
 
-Every curve, a network on a task, is treated alike. Each learning rate of ``RATES`` is trained for ``sweep_steps``
-minibatches with the first seed; if the first or the last of them is best, the next one beyond (``BEYOND``) too. The
-one with the lowest mean cost over the last fifth of the minibatches is the curve's. An early lead says little: rates
-that cost at most half as much again (``CLOSE``) are trained twice as long and compared again, until one is left or
-their runs are whole. The best one's run is made as long as the curve (``steps``), and those of the other seeds.
+Every curve, a network on a task, is treated alike, but for those at ``ONE_RATE``. Each learning rate of ``RATES``
+is trained for ``sweep_steps`` minibatches with the first seed; if the first or the last of them is best, the next
+one beyond (``BEYOND``) too. The one with the lowest mean cost over the last fifth of the minibatches is the
+curve's. An early lead says little: rates that cost at most half as much again (``CLOSE``) are trained twice as long
+and compared again, until one is left or their runs are whole. The best one's run is made as long as the curve
+(``steps``), and those of the other seeds.
 """
 
 import dataclasses
@@ -25,7 +26,7 @@ FAST_RATES = (2e-3, 5e-3, 1e-2)
 """Of what is trained by the fast recipe, whose own is the middle one."""
 
 ONE_RATE = 1e-3
-"""The one at which 1 copy learns the copy task, and more copies are trained, too, to compare them at one rate."""
+"""The best one of 1 copy on copy; several copies are trained with it as well, to be compared at one rate."""
 
 BEYOND = {3e-4: 1e-4, 1e-2: 3e-2, 2e-3: 1e-3}
 CLOSE = 1.5
@@ -62,7 +63,7 @@ def _networks() -> Iterable[Network]:
             yield Network(f"associative-lstm-{copies}{suffix}", f"{label}, {text}", preset | values)
         if copies > 1:
             name = f"associative-lstm-{copies}-at-one-rate"
-            yield Network(name, f"{label}, at one rate", preset, rates=(ONE_RATE,))
+            yield Network(name, f"{label}, rate of 1 copy", preset, rates=(ONE_RATE,))
         heads = PRESETS[f"associative-lstm-3-heads-{copies}"]
         label = f"Associative LSTM 128, 3 heads, {so_many}"
         yield Network(f"associative-lstm-3-heads-{copies}", label, heads, large=True)

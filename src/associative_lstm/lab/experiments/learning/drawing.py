@@ -86,7 +86,7 @@ def _legend(picture: Picture, axes: Axes, **where: Any) -> None:
     if handles:
         width = picture.get_figwidth()
         size = min(
-            10.0, 64 * width / max(map(len, labels))
+            10.0, 58 * width / max(map(len, labels))
         )  # two columns of the longest are as wide as the picture
         picture.legend(handles, labels, fontsize=size, **where)
     else:

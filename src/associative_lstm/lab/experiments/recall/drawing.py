@@ -1,4 +1,4 @@
-"""The pictures: accuracy by state, by pairs over copies, beyond the lengths trained; and where learning waits."""
+"""The pictures: accuracy by state, by pairs over copies, beyond the lengths trained; and how MQAR is learned."""
 
 import numpy as np
 from matplotlib import colormaps
@@ -9,6 +9,7 @@ from associative_lstm.lab.draw.pictures import style
 from associative_lstm.lab.draw.tables import Measured
 from associative_lstm.lab.experiments.recall.grid import (
     COPIES,
+    DRAWN,
     HEADS,
     OPEN,
     OURS,
@@ -16,7 +17,6 @@ from associative_lstm.lab.experiments.recall.grid import (
     SETTINGS,
     SHIFT,
     TRACKING,
-    WAITING,
     Point,
     stands_in_the_middle,
 )
@@ -140,11 +140,11 @@ def _beyond(axes: Axes, measured: Measured, tracked: list[str]) -> None:
     axes.set(title="Beyond the lengths trained", ylabel="accuracy (dotted: guessing)", ylim=(0, 1.03))
 
 
-def draw_waiting(measured: Measured) -> Figure | None:
-    """What an answer of MQAR costs by minibatch, a line for every seed: with 2 bits, four values are left."""
+def draw_learning(measured: Measured) -> Figure | None:
+    """What an answer of MQAR costs in training, by minibatch, a line for every seed."""
     panels = [
         (name, point)
-        for name in WAITING
+        for name in DRAWN
         for point in SETTINGS[name].points
         if measured.get((name, point.name)) and stands_in_the_middle(point)
     ]
@@ -162,10 +162,11 @@ def draw_waiting(measured: Measured) -> Figure | None:
             title = point.kind if name == "mqar" else f"{point.kind},\nwithout the symbol before"
             axes.set_title(title, fontsize=10)
             axes.set(ylim=(0, 8.2))
-        grid[0].text(0.98, 2.1, "one of the four", color="0.35", fontsize=9, ha="right", va="bottom",
+        grid[0].text(0.98, 2.1, "a guess among the four", color="0.35", fontsize=9, ha="right", va="bottom",
                      transform=grid[0].get_yaxis_transform())  # fmt: skip
-        for axes in grid[len(panels) :]:
-            axes.set_visible(False)
+        for k, axes in enumerate(grid):
+            axes.set_visible(k < len(panels))
+            axes.tick_params(labelbottom=k + columns >= len(panels))
         figure.supxlabel("minibatches", fontsize=12)
-        figure.supylabel("bits an answer", fontsize=12)
+        figure.supylabel("bits an answer, in training", fontsize=12)
         return figure

@@ -249,8 +249,8 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
 
 MAD = tuple(name for name in SETTINGS if name.startswith("mad-"))
 TRACKING = ("parity", "modular-arithmetic", "s5")
-WAITING = ("mqar", "mqar-unaided")
-"""Where networks come to know which values were shown before they know which of them is meant."""
+DRAWN = ("mqar", "mqar-unaided")
+"""Those whose training is told minibatch by minibatch."""
 
 
 def needed(only: Sequence[str] = ()) -> dict[str, list[Curve]]:

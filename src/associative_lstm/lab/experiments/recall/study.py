@@ -15,16 +15,16 @@ from associative_lstm.lab.experiments.claim import Claim, judge, write_claims
 from associative_lstm.lab.experiments.experiment import Advance, Experiment, Outcome
 from associative_lstm.lab.experiments.learning.runs import Logs, Run
 from associative_lstm.lab.experiments.recall import cost, forgetting, grid
-from associative_lstm.lab.experiments.recall.drawing import draw, draw_waiting
+from associative_lstm.lab.experiments.recall.drawing import draw, draw_learning
 from associative_lstm.lab.experiments.recall.grid import (
     CLOSE,
     COPIES,
+    DRAWN,
     MAD,
     PAIRS,
     SEEDS,
     SETTINGS,
     TRACKING,
-    WAITING,
 )
 from associative_lstm.lab.experiments.recall.page import page_of
 from associative_lstm.lab.files import write_atomically
@@ -51,7 +51,7 @@ class RecallStudy(Experiment):
 
 
 def measured_rows(logs: Logs) -> list[dict[str, Any]]:
-    """A row for every seed that is done: the accuracy on the test split, and on longer sequences."""
+    """A row for every seed that is done: the accuracy on the test split, and on longer sequences; how it learned."""
     rows = []
     for setting in SETTINGS.values():
         for point in setting.points:
@@ -77,21 +77,22 @@ def measured_rows(logs: Logs) -> list[dict[str, Any]]:
                             else {}
                         ),
                         **({"diverged": True} if run.diverged else {}),
-                        **({"bits": _logged(run)} if setting.name in WAITING else {}),
+                        **(_learning(run, last) if setting.name in DRAWN else {}),
                     }
                 )
     return rows
 
 
-def _logged(run: Run) -> list[tuple[int, float]]:
-    """What an answer cost in training, in bits, by minibatch."""
-    return [(int(step), round(float(cost), 3)) for step, cost in zip(run.step, run.cost, strict=True)]
+def _learning(run: Run, last: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What an answer cost in training, in bits, by minibatch, and on held-out sequences at the end."""
+    bits = [(int(step), round(float(cost), 3)) for step, cost in zip(run.step, run.cost, strict=True)]
+    return {"bits": bits} | ({} if last is None else {"held_out_bits": round(last["cost"], 3)})
 
 
 def write(
     out: Path, rows: Sequence[Mapping[str, Any]], costs: Sequence[Mapping[str, Any]], **about: object
 ) -> Outcome:
-    """The numbers, the verdicts, the picture and the page."""
+    """The numbers, the verdicts, the pictures and the page."""
     out.mkdir(parents=True, exist_ok=True)
     numbers = save_rows(out / "measured.json", rows)
     write_atomically(out / "cost.json", (json.dumps(list(costs), indent=1) + "\n").encode())
@@ -100,7 +101,7 @@ def write(
     write_atomically(out / "README.md", page_of(measured, claims, kept, reasons).encode())
     written = [
         save_figure(draw(measured), out / "recall.png"),
-        *([save_figure(waiting, out / "waiting.png")] if (waiting := draw_waiting(measured)) else []),
+        *([save_figure(learning, out / "learning.png")] if (learning := draw_learning(measured)) else []),
         numbers,
         out / "cost.json",
         *([out / forgetting.FILE] if reasons else []),
@@ -396,7 +397,7 @@ RECALL = RecallStudy(
             "recall.png",
             "Accuracy against the size of the state, against pairs over copies, and beyond the lengths trained",
         ),
-        ("waiting.png", "MQAR: what an answer costs by minibatch; networks wait where they know one of four"),
+        ("learning.png", "MQAR, 4 pairs: what an answer costs in training, by minibatch"),
     ),
     page="README.md",
     ours=True,
