@@ -219,7 +219,7 @@ def test_the_answer_is_a_table_and_advice_where_all_stand_beside_each_other():
     assert "| GRU | **0.90 (0.90 to 0.90)** | – | – |" in said
     assert "| Attention | – | 0.90 (0.90 to 0.90) | 0.90" in said  # what it keeps is of no fixed size
     assert "| Associative LSTM, 16 copies | 0.50 (0.50 to 0.50) | **0.50 (0.50 to 0.50)** |" in said
-    assert "about 4,096 numbers: mLSTM (0.50) and Associative LSTM, 16 copies (0.50) serve alike." in said
+    assert "About 4,096 numbers: mLSTM (0.50) and Associative LSTM, 16 copies (0.50) serve alike." in said
     assert "Not yet run" not in said  # that comes after the picture
     assert "recall.png)\n\nEvery table, " in block(stacked, [], [])
     left = sum(len(setting.points) for setting in SETTINGS.values()) - len(stacked)
@@ -231,8 +231,8 @@ def test_the_answer_is_a_table_and_advice_where_all_stand_beside_each_other():
     stacked["stacked", "mamba2-4x16"] = made(lambda s, n: 0.7)["stacked", "mamba2-4x16"]
     assert "Stacked MQAR, 32 pairs: GRU 256, DeltaNet 1 head of 64; " in page_of(stacked, [], [], [])
     said = answer(stacked, [], [])
-    advice = "about 1,024 numbers: take Mamba-2 (0.70), not Associative LSTM, 16 copies (0.50)."
-    assert advice in said  # of the largest size at which all are there
+    advice = "About 1,024 numbers: take Mamba-2 (0.70), not Associative LSTM, 16 copies (0.50). What speaks"
+    assert advice in said  # of the sizes at which all are there
     assert answer({}, [], []) == answer(made(seeds=SEEDS[:2]), [], []) == "Not yet run."
 
 
@@ -253,11 +253,37 @@ def test_advice_is_by_task_and_by_16_copies_alone(ours, said):
         return 0.99 if network.startswith("delta") else 0.7
 
     [advice, *_] = answer(made(accuracy), [], []).split("\n")
-    assert f"Stacked MQAR, 32 pairs, about 4,096 numbers: {said}" in advice
+    assert advice.index("Stacked MQAR, 32 pairs, about 256 numbers: ") < advice.index(
+        f". About 4,096 numbers: {said} Stacked MQAR, 64 pairs, about 1,024 numbers: "
+    )
+    serve_alike = "mLSTM (0.50) and Associative LSTM, 16 copies (0.50) serve alike."
     assert (
-        "MQAR, 4 pairs, about 4,096 numbers: take Associative LSTM, 16 copies (0.80), not mLSTM (0.50)."
+        f" About 1,024 numbers: {serve_alike} "
+        "About 4,096 numbers: take Associative LSTM, 16 copies (0.80), not mLSTM (0.50). What speaks "
         in advice
     )
+
+
+def test_advice_tells_the_weights_that_ours_takes():
+    measured = made(settings=["stacked"])
+    for row in measured["stacked", "associative-240-16"]:
+        row["parameters"] = 7 * 70_000
+    said = answer(measured, [], [])
+    assert (
+        "About 4,096 numbers: mLSTM (0.50) and Associative LSTM, 16 copies (0.50, 7.0 times the weights)"
+        in said
+    )
+    assert said.count("times the weights") == 1
+
+
+def test_advice_does_not_hide_that_seeds_overlap():
+    measured = made(lambda s, n: 0.9 if n == "associative-60-16" else 0.8, settings=["stacked"])
+    assert "About 1,024 numbers: take Associative LSTM, 16 copies (0.90), not mLSTM (0.80)." in answer(
+        measured, [], []
+    )
+    measured["stacked", "mlstm-1x31"][1]["accuracy"] = 0.92
+    said = "About 1,024 numbers: Associative LSTM, 16 copies (0.90) before mLSTM (0.84), but seeds overlap."
+    assert said in answer(measured, [], [])
 
 
 def test_rivals_that_do_not_learn_what_is_reported_are_named():

@@ -116,7 +116,7 @@ numbers is left out, too, for the time that it takes."""
 
 _BY_NAME = {point.name: point for point in _RECURRENT}
 _ONCE = ("associative-204-4", "associative-60-16-shift", "associative-60-13-4")
-"""What is trained on stacked MQAR alone, for the time that it takes."""
+"""What is not trained on MQAR, for the time that it takes."""
 
 _MODERN = ("mlstm-1x31", "mamba2-4x16", "deltanet-1x32", "gated-deltanet-1x32")
 _MEDIUM = [_BY_NAME[name] for name in ("associative-60-16", "lstm-128", "gru-256", *_MODERN)]
@@ -223,7 +223,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "Stacked MQAR, 64 pairs",
                 "mqar-stacked",
                 128,
-                [_BY_NAME[name] for name in ("associative-60-16", *_MODERN)],
+                [_BY_NAME[name] for name in ("associative-60-16", "associative-60-16-shift", *_MODERN)],
                 {"pairs": 64},
             ),
             Setting(
