@@ -71,8 +71,8 @@ def take_picture(page: Path) -> None:
         tab.wait_for_selector('canvas[aria-busy="false"]')
         box = tab.locator(".detail").bounding_box()
         assert box is not None
-        clip = {"x": 0, "y": 0, "width": 860, "height": box["y"] + box["height"] + 12}
-        shot = tab.screenshot(clip=clip)  # type: ignore[arg-type]  # a plain dict of the four numbers
+        height = box["y"] + box["height"] + 12
+        shot = tab.screenshot(clip={"x": 0, "y": 0, "width": 860, "height": height})
         browser.close()
     content = io.BytesIO()
     with Image.open(io.BytesIO(shot)) as image:

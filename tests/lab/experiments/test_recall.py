@@ -363,7 +363,7 @@ def test_how_soon_answers_are_found_is_told_of_the_middle_size(tmp_path):
     assert "; DeltaNet (400); " in answer(measured, [], [])
     its[1]["bits"] = [[100, 3.0], [200, 1.0]]
     said = answer(measured, [], [])
-    assert "LSTM and GRU 256): DeltaNet (200); Associative LSTM, " in said
+    assert "unitary RNN 256): DeltaNet (200); Associative LSTM, " in said
     assert "; Associative LSTM, 16 copies (400); " in said
     assert "; not in the time: LSTM (at the end 2.0)." in said
     its[0]["diverged"] = True
@@ -372,7 +372,7 @@ def test_how_soon_answers_are_found_is_told_of_the_middle_size(tmp_path):
     write(tmp_path, list(itertools.chain(*measured.values())), [])
     assert (tmp_path / "learning.png").is_file()
     slow = made(lambda s, n: 0.3, settings=["mqar"])
-    assert "LSTM and GRU 256): not in the time: " in answer(slow, [], [])
+    assert "unitary RNN 256): not in the time: " in answer(slow, [], [])
     del measured["mqar", "associative-60-16"]
     assert "How soon" not in answer(measured, [], [])
 

@@ -84,10 +84,8 @@ def _label_plainly(axis: Axis) -> None:
 def _legend(picture: Picture, axes: Axes, **where: Any) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if handles:
-        width = picture.get_figwidth()
-        size = min(
-            10.0, 58 * width / max(map(len, labels))
-        )  # two columns of the longest are as wide as the picture
+        # Two columns of the longest are as wide as the picture.
+        size = min(10.0, 58 * picture.get_figwidth() / max(map(len, labels)))
         picture.legend(handles, labels, fontsize=size, **where)
     else:
         axes.text(0.5, 0.5, "no runs yet", transform=axes.transAxes, ha="center", color="0.35")

@@ -115,8 +115,8 @@ _RECURRENT = [
 numbers is left out, too, for the time that it takes."""
 
 _BY_NAME = {point.name: point for point in _RECURRENT}
-_ONCE = ("associative-204-4", "associative-60-16-shift", "associative-60-13-4")
-"""What is not trained on MQAR, for the time that it takes."""
+_NOT_ON_MQAR = ("associative-204-4", "associative-60-16-shift", "associative-60-13-4")
+"""For the time that it takes."""
 
 _MODERN = ("mlstm-1x31", "mamba2-4x16", "deltanet-1x32", "gated-deltanet-1x32")
 _MEDIUM = [_BY_NAME[name] for name in ("associative-60-16", "lstm-128", "gru-256", *_MODERN)]
@@ -213,7 +213,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "MQAR, 4 pairs",
                 "mqar",
                 64,
-                [*(point for point in _RECURRENT if point.name not in _ONCE), *_attention(64)],
+                [*(point for point in _RECURRENT if point.name not in _NOT_ON_MQAR), *_attention(64)],
                 {"previous": True},
                 minibatches=2000,
             ),

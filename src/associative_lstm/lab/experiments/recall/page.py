@@ -319,7 +319,7 @@ def _how_soon(measured: Measured) -> str:
     return (
         f"**How soon answers are found**, MQAR with 4 pairs, where a guess among the four values costs 2 bits: after "
         f"how many minibatches an answer in training costs less than {_PAST} (median of the seeds, each network at "
-        f"its own rate; about 1,024 numbers, LSTM and GRU 256): {'; '.join(said)}."
+        f"its own rate; about 1,024 numbers; LSTM, GRU and unitary RNN 256): {'; '.join(said)}."
     )
 
 
