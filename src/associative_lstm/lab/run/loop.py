@@ -48,7 +48,7 @@ def train(
     [10, 20]
     """
     fabric = make_fabric(config.device)
-    with _own_settings():
+    with own_settings():
         trainer = Trainer(config, fabric)  # before the folder: what cannot be trained leaves nothing behind
         with (
             _hearing(fabric, asked) as heard,
@@ -79,7 +79,7 @@ def resume(
     """
     fabric = make_fabric(device or _device_of(folder))
     with (
-        _own_settings(),
+        own_settings(),
         _hearing(fabric, asked) as heard,
         RunLog(folder) if fabric.is_global_zero else nullcontext() as log,
     ):
@@ -257,7 +257,7 @@ def _interruption(trainer: Trainer, folder: Path, number: int) -> Interrupted:
 
 
 @contextmanager
-def _own_settings() -> Iterator[None]:
+def own_settings() -> Iterator[None]:
     """Take numbers below 1e-38 for zero, and put this and the number of threads back in the end.
 
     Processors are a hundred times slower with such numbers than with others, and they come up in gradients that

@@ -11,6 +11,7 @@ from associative_lstm.lab.bench.memory import peak_bytes
 from associative_lstm.lab.bench.timing import in_turns, inference_step, threads, training_step
 from associative_lstm.lab.experiments.recall.grid import SEEDS, SETTINGS, Point
 from associative_lstm.lab.run.config import task_of
+from associative_lstm.lab.run.loop import own_settings
 from associative_lstm.lab.run.model import SequenceModel, build_model
 from associative_lstm.lab.run.step import Trainer, make_fabric
 
@@ -28,7 +29,7 @@ def points() -> list[Point]:
 
 def measure(seconds: float, advance: Callable[[], None] = lambda: None) -> list[dict[str, Any]]:
     """A row for each network; ``seconds`` are spent on each, on one thread."""
-    with threads(1):
+    with own_settings(), threads(1):
         rows = []
         for point in points():
             rows.append(_row(point, seconds))
@@ -77,17 +78,18 @@ def disagreement(model: SequenceModel, x: Tensor) -> float:
     return float((torch.cat(said) - whole).abs().max() / whole.abs().max())
 
 
-def plan(name: str, steps: int = 20) -> Iterator[tuple[str, float, int, float]]:
+def plan(name: str, steps: int = 8) -> Iterator[tuple[str, float, int, float]]:
     """How long a setting will take, from so many steps: of each network milliseconds, runs, hours of one core."""
     setting = SETTINGS[name]
     for point in setting.points:
         curve = setting.curve(point)
-        trainer = Trainer(curve.config(setting.rates[0], SEEDS[0], setting.minibatches), make_fabric())
-        for _ in range(2):  # the first compiles
-            trainer.train_step()
-        begun = time.process_time()
-        for _ in range(steps):
-            trainer.train_step()
-        seconds = (time.process_time() - begun) / steps
+        with own_settings():
+            trainer = Trainer(curve.config(setting.rates[0], SEEDS[0], setting.minibatches), make_fabric())
+            for _ in range(2):  # the first compiles
+                trainer.train_step()
+            begun = time.process_time()
+            for _ in range(steps):
+                trainer.train_step()
+            seconds = (time.process_time() - begun) / steps
         runs = len(SEEDS) + (len(setting.rates) if len(setting.rates) > 1 else 0)
         yield point.label, 1e3 * seconds, runs, runs * setting.minibatches * seconds / 3600
