@@ -29,6 +29,9 @@ ONE_RATE = 1e-3
 """The best one of 1 copy on copy; several copies are trained with it as well, to be compared at one rate."""
 
 BEYOND = {3e-4: 1e-4, 1e-2: 3e-2, 2e-3: 1e-3}
+FURTHER = {3e-2: 1e-1, 1e-4: 3e-5}
+"""Beyond those, where a run takes minutes (``by_test``), if the task is not solved by then."""
+
 CLOSE = 1.5
 """Rates whose cost is at most so many times the lowest go on."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from associative_lstm.lab.experiments.learning.curves import BEYOND, Curve
+from associative_lstm.lab.experiments.learning.curves import BEYOND, FURTHER, Curve
 from associative_lstm.lab.run.config import Config
 from associative_lstm.lab.run.folder import read_config, read_log, read_tests
 from associative_lstm.lab.run.packed import is_file, is_run, read_bytes
@@ -169,12 +169,15 @@ def read_curve(runs: Path, curve: Curve, read: Read = read_run) -> CurveRuns:
         return Job(curve.config(rate, seed, steps), curve.folder(runs, rate, seed))
 
     jobs = [job(rate, curve.sweep_steps) for rate in curve.rates]
-    if all(map(is_finished, jobs)):  # where the first or the last rate is best, the next one beyond too
-        ends = [_compared(curve, read(each.folder), curve.sweep_steps) for each in jobs]
-        costs = dict(zip(curve.rates, ends, strict=True))
-        best = min(costs, key=costs.__getitem__)
-        if best in (min(costs), max(costs)) and best in BEYOND and np.isfinite(costs[best]):
-            jobs.append(job(BEYOND[best], curve.sweep_steps))
+    for beyond in (BEYOND, FURTHER) if curve.by_test else (BEYOND,):
+        if not all(map(is_finished, jobs)):
+            break
+        made = {each.config.learning_rate: read(each.folder) for each in jobs}
+        costs = {rate: _compared(curve, run, curve.sweep_steps) for rate, run in made.items()}
+        best = min(costs, key=costs.__getitem__)  # where it is the lowest or the highest, the next one too
+        enough = beyond is FURTHER and made[best].answers(curve.sweep_steps) >= SOLVED
+        if best in (min(costs), max(costs)) and best in beyond and np.isfinite(costs[best]) and not enough:
+            jobs.append(job(beyond[best], curve.sweep_steps))
     sweep = {each.config.learning_rate: read(each.folder) for each in jobs if is_run(each.folder)}
     found = CurveRuns(curve, sweep, None, [], jobs)
     if not all(map(is_finished, jobs)):
