@@ -1,6 +1,5 @@
-"""The recall comparison: a fair grid, rates chosen by held-out cost, claims that can hold and fail, the page."""
+"""The recall comparison: a fair grid, rates chosen by held-out cost, claims that can hold and fail."""
 
-import itertools
 import json
 from pathlib import Path
 
@@ -8,39 +7,14 @@ import pytest
 import torch
 
 from associative_lstm.lab.cli import main
-from associative_lstm.lab.draw.tables import save_rows
 from associative_lstm.lab.experiments.learning.judging import preparation
 from associative_lstm.lab.experiments.learning.runs import Logs, make_runs, read_curve
-from associative_lstm.lab.experiments.recall import cost, forgetting, grid, study
-from associative_lstm.lab.experiments.recall.grid import MAD, SEEDS, SETTINGS, SIZES, SWEEP_SEED
-from associative_lstm.lab.experiments.recall.page import BEGIN, END, answer, block, filled, page_of
-from associative_lstm.lab.experiments.recall.study import (
-    CLAIMS,
-    judge_all,
-    measured_rows,
-    read,
-    write,
-)
+from associative_lstm.lab.experiments.recall import cost, grid, study
+from associative_lstm.lab.experiments.recall.grid import SEEDS, SETTINGS, SIZES, SWEEP_SEED
+from associative_lstm.lab.experiments.recall.study import CLAIMS, judge_all, measured_rows
 from associative_lstm.lab.sweep.local import local
 from made_runs import write_lines, write_run
-
-
-def made(accuracy=lambda setting, network: 0.5, settings=SETTINGS, seeds=SEEDS):
-    """What the whole grid would measure if each network had the accuracy that a function tells."""
-    measured = {}
-    for setting in (SETTINGS[name] for name in settings):
-        for point in setting.points:
-            said = accuracy(setting.name, point.name)
-            row = {"setting": setting.name, "network": point.name, "state": 1000, "parameters": 70_000}
-            row |= {"rate": 3e-3, "accuracy": said}
-            if setting.name in grid.TRACKING:
-                row["longer"] = said
-            if setting.name in grid.DRAWN:
-                costs = (7.0, 3.0, 2.0, 1.0) if said > 0.4 else (7.0, 5.0, 2.1, 2.0)
-                row["held_out_bits"] = 0.25 if said > 0.4 else 2.5
-                row["bits"] = [[100 * (k + 1), cost] for k, cost in enumerate(costs)]
-            measured[setting.name, point.name] = [row | {"seed": seed} for seed in seeds]
-    return measured
+from recall_rows import best_of, made
 
 
 def verdicts(measured):
@@ -90,6 +64,32 @@ def test_a_rate_is_chosen_by_the_cost_on_the_test_split(tmp_path):
     assert found.rate == 1e-3
     assert [job.config.seed for job in found.needed] == list(SEEDS)
     assert all(job.config.learning_rate == 1e-3 for job in found.needed)
+
+
+@pytest.mark.parametrize(
+    ("costs", "accuracy", "asked"),
+    [
+        ({}, 0.5, 3e-2),  # the last of the sweep is best
+        ({3e-2: 0.3}, 0.5, 1e-1),  # and the one beyond it, too
+        ({3e-2: 0.3}, 0.98, None),  # which solves the task
+        ({3e-2: 0.9}, 0.5, None),
+        ({3e-2: 0.3, 1e-1: 0.2}, 0.5, None),  # no further
+        ({3e-4: 0.3}, 0.5, 1e-4),
+        ({3e-4: 0.3, 1e-4: 0.2}, 0.5, 3e-5),
+    ],
+)
+def test_where_the_highest_or_the_lowest_rate_is_best_those_beyond_are_tried(
+    tmp_path, costs, accuracy, asked
+):
+    curve = SETTINGS["parity"].curve(SETTINGS["parity"].points[1])
+    for rate, bits in ({3e-4: 0.9, 1e-3: 0.8, 3e-3: 0.7, 1e-2: 0.6} | costs).items():
+        config = curve.config(rate, SWEEP_SEED, curve.steps)
+        run = write_run(curve.folder(tmp_path, rate, SWEEP_SEED), config)
+        write_lines(run / "test.jsonl", [{"step": curve.steps, "cost": bits, "accuracy": accuracy}])
+    found = read_curve(tmp_path, curve)
+    assert (found.rate is None) == (asked is not None)
+    if asked is not None:
+        assert [job.config.learning_rate for job in found.needed][-1] == asked
 
 
 @pytest.mark.parametrize(
@@ -146,21 +146,6 @@ def test_a_claim_is_undecided_while_a_seed_is_missing():
     assert set(verdicts(made(seeds=SEEDS[:2])).values()) == {"undecided"}
 
 
-def best_of(ours, others):
-    """Accuracies with which ours are as good as they can be; copies buy recall by their ratio to the pairs."""
-
-    def accuracy(setting, network):
-        if setting.startswith("copies-"):
-            return max(0.1, 1 - 0.05 * int(setting[7:]) / int(network.split("-")[-1]))
-        if setting == "mqar-unaided":
-            return 0.2
-        if setting == "parity":
-            return 1.0 if network.split("-")[0] in ("associative", "lstm", "gru") else 0.5
-        return ours if network.startswith("associative") else others
-
-    return accuracy
-
-
 def test_every_claim_can_hold_and_fail():
     good = best_of(0.95, 0.95)
     good_ones = made(lambda s, n: 0.5 if s == "stacked" and n in ("lstm-128", "gru-256") else good(s, n))
@@ -174,7 +159,7 @@ def test_every_claim_can_hold_and_fail():
             return 0.9
         if setting == "mqar" and network == "associative-60-16":
             return 0.6
-        if network.endswith(("shift", "60-13-4")) or network == "associative-16-16":
+        if network.endswith(("shift", "60-13-4", "negative")) or network == "associative-16-16":
             return 0.1
         return 0.3 if network.startswith("associative") else 0.7
 
@@ -185,216 +170,6 @@ def test_what_cannot_be_told_is_undecided():
     same = verdicts(made(lambda setting, network: 0.97))
     assert same["12h"] == same["12i"] == same["12j"] == "undecided"
     assert verdicts(made(lambda setting, network: 0.2))["12m"] == "undecided"
-
-
-def test_the_page_has_every_number_and_says_who_should_use_what(tmp_path):
-    measured = made(best_of(0.31, 0.87))
-    rows = list(itertools.chain(*measured.values()))
-    save_rows(tmp_path / forgetting.FILE, [reason()])
-    outcome = write(tmp_path, rows, [])
-    assert all(path.is_file() for path in outcome.written)
-    assert tmp_path / forgetting.FILE in outcome.written
-    again, costs, reasons = read(tmp_path)
-    assert (costs, reasons) == ([], [reason()])
-    page = (tmp_path / "README.md").read_text()
-    assert page == page_of(again, outcome.claims, costs, reasons)
-    assert "take mLSTM (0.87), not Associative LSTM, 16 copies (0.31)." in page
-    assert all(SETTINGS[name].title in page for name in ("stacked", "mqar"))
-    assert "| network | In-context recall | Fuzzy recall | " in page
-    assert "| LSTM | " + " | ".join(["0.87 (0.87 to 0.87)"] * len(MAD)) in page
-    guessing = (
-        "Parity (guessing: 0.50) | Modular arithmetic (guessing: 0.20) | Swaps of five (guessing: 0.01)"
-    )
-    assert page.count(f"| network | {guessing} |") == 2
-    assert (
-        "| Associative LSTM, 16 copies, N_h 240 | 1,000 | 70,000 | 0.003 | 3 | 0.31 (0.31 to 0.31) |" in page
-    )
-    assert "| Associative LSTM, 4 copies, N_h 52 | 1 | 0.40 | 1.00 | 0.45 | 0.98 | 9.0 | 8.0 | 7.8 |" in page
-
-
-def test_the_answer_is_a_table_and_advice_where_all_stand_beside_each_other():
-    stacked = made(lambda s, n: 0.9 if n[:3] in ("att", "gru") else 0.5, settings=["stacked"])
-    said = answer(stacked, [], [])
-    assert "| network | Stacked MQAR, 32 pairs: 256 | Stacked MQAR, 32 pairs: 1,024 |" in said
-    assert "| GRU | **0.90 (0.90 to 0.90)** | – | – |" in said
-    assert "| Attention | – | 0.90 (0.90 to 0.90) | 0.90" in said  # what it keeps is of no fixed size
-    assert "| Associative LSTM, 16 copies | 0.50 (0.50 to 0.50) | **0.50 (0.50 to 0.50)** |" in said
-    assert "About 4,096 numbers: mLSTM (0.50) and Associative LSTM, 16 copies (0.50) serve alike." in said
-    assert "Not yet run" not in said  # that comes after the picture
-    assert "recall.png)\n\nEvery table, " in block(stacked, [], [])
-    left = sum(len(setting.points) for setting in SETTINGS.values()) - len(stacked)
-    assert f"README.md).\n\n{left} of {left + len(stacked)} networks by task are" in block(stacked, [], [])
-    assert "still to be run" not in block(made(), [], [])
-    assert "\n\nNot yet run: MQAR, 4 pairs; " in page_of(stacked, [], [], [])
-    assert "Not yet run" not in page_of(made(), [], [], [reason()])[:10_000].split("## Claims")[0]
-    del stacked["stacked", "deltanet-1x64"], stacked["stacked", "gru-256"]
-    stacked["stacked", "mamba2-4x16"] = made(lambda s, n: 0.7)["stacked", "mamba2-4x16"]
-    assert "Stacked MQAR, 32 pairs: GRU 256, DeltaNet 1 head of 64; " in page_of(stacked, [], [], [])
-    said = answer(stacked, [], [])
-    advice = "About 1,024 numbers: take Mamba-2 (0.70), not Associative LSTM, 16 copies (0.50). What speaks"
-    assert advice in said  # of the sizes at which all are there
-    assert answer({}, [], []) == answer(made(seeds=SEEDS[:2]), [], []) == "Not yet run."
-
-
-@pytest.mark.parametrize(
-    ("ours", "said"),
-    [
-        (0.9, "take DeltaNet (0.99), not Associative LSTM, 16 copies (0.90)."),
-        (0.985, "DeltaNet (0.99) and Associative LSTM, 16 copies (0.98) serve alike."),
-        (1.0, "DeltaNet (0.99) and Associative LSTM, 16 copies (1.00) serve alike."),
-    ],
-)
-def test_advice_is_by_task_and_by_16_copies_alone(ours, said):
-    def accuracy(setting, network):
-        if setting == "mqar":
-            return 0.8 if network.startswith("associative-240-16") else 0.5
-        if network.startswith("associative"):
-            return ours if network == "associative-240-16" else 1.0
-        return 0.99 if network.startswith("delta") else 0.7
-
-    [advice, *_] = answer(made(accuracy), [], []).split("\n")
-    assert advice.index("Stacked MQAR, 32 pairs, about 256 numbers: ") < advice.index(
-        f". About 4,096 numbers: {said} Stacked MQAR, 64 pairs, about 1,024 numbers: "
-    )
-    serve_alike = "mLSTM (0.50) and Associative LSTM, 16 copies (0.50) serve alike."
-    assert (
-        f" About 1,024 numbers: {serve_alike} "
-        "About 4,096 numbers: take Associative LSTM, 16 copies (0.80), not mLSTM (0.50). What speaks "
-        in advice
-    )
-
-
-def test_advice_tells_the_weights_that_ours_takes():
-    measured = made(settings=["stacked"])
-    for row in measured["stacked", "associative-240-16"]:
-        row["parameters"] = 7 * 70_000
-    said = answer(measured, [], [])
-    assert (
-        "About 4,096 numbers: mLSTM (0.50) and Associative LSTM, 16 copies (0.50, 7.0 times the weights)"
-        in said
-    )
-    assert said.count("times the weights") == 1
-
-
-def test_advice_does_not_hide_that_seeds_overlap():
-    measured = made(lambda s, n: 0.9 if n == "associative-60-16" else 0.8, settings=["stacked"])
-    assert "About 1,024 numbers: take Associative LSTM, 16 copies (0.90), not mLSTM (0.80)." in answer(
-        measured, [], []
-    )
-    measured["stacked", "mlstm-1x31"][1]["accuracy"] = 0.92
-    said = "About 1,024 numbers: Associative LSTM, 16 copies (0.90) before mLSTM (0.84), but seeds overlap."
-    assert said in answer(measured, [], [])
-
-
-def test_rivals_that_do_not_learn_what_is_reported_are_named():
-    measured = made(lambda s, n: 0.95)
-    assert "authors report" not in answer(measured, [], [])
-    for row, accuracy in zip(measured["mqar", "mamba2-4x32"], (0.2, 0.7, 0.98), strict=True):
-        row["accuracy"] = accuracy
-    assert "about 4,096 numbers: Mamba-2 (0.63, best seed 0.98). So" in answer(measured, [], [])
-
-
-def test_better_forms_of_ours_are_named():
-    better = {"associative-60-16": 0.94, "associative-60-16-shift": 0.985, "deltanet-1x32": 1.0}
-    measured = made(lambda s, n: better.get(n, 0.95))
-    for point in [p for p in SETTINGS["stacked"].points if p.size == "large"]:
-        del measured["stacked", point.name]
-    assert (
-        "take DeltaNet (1.00), not Associative LSTM, 16 copies (0.94). Better forms of ours there: shifts (0.98)."
-        in answer(measured, [], [])
-    )
-    assert "Better forms" not in answer(made(), [], [])
-
-
-def test_the_best_mean_as_shown_is_bold():
-    close = {"associative-60-16": 0.9951, "deltanet-1x32": 0.9902, "mamba2-4x16": 0.9949}
-    said = answer(made(lambda s, n: close.get(n, 0.5), settings=["stacked"]), [], [])
-    assert said.count("**1.00 (1.00 to 1.00)**") == 1
-    assert "**0.99" not in said
-    del close["associative-60-16"]
-    said = answer(made(lambda s, n: close.get(n, 0.5), settings=["stacked"]), [], [])
-    assert said.count("**0.99 (0.99 to 0.99)**") == 2
-
-
-def test_seeds_that_lie_far_apart_are_each_told():
-    measured = made(settings=["stacked"])
-    for row, accuracy in zip(measured["stacked", "mlstm-1x31"], (0.97, 0.03, 0.64), strict=True):
-        row["accuracy"] = accuracy
-    assert " | **0.55 (0.03 / 0.64 / 0.97)** | " in answer(measured, [], [])
-
-
-def test_who_keeps_track_is_said_where_all_stand_beside_each_other():
-    def accuracy(setting, network):
-        return 0.95 if setting == "parity" and network in ("lstm-128", "gru-256") else 0.5
-
-    measured = made(accuracy)
-    del measured["modular-arithmetic", "mamba2-4x16"]
-    best = "Swaps of five: none, best Associative LSTM, 16 copies (0.50)"
-    assert f"seeds. Parity: LSTM (0.95); GRU (0.95). {best}.\n" in answer(measured, [], [])
-    del measured["s5", "gru-256"]
-    assert f"{best}; not yet run: GRU.\n" in answer(measured, [], [])
-    assert "lengths trained" not in answer(made(settings=["stacked"]), [], [])
-
-
-def reason(network="associative-52-4", seed=30, **numbers):
-    row = {"network": network, "seed": seed, "rate": 0.01, "right": 0.4, "alone": 1.0, "random_keys": 0.45}
-    return row | {"match": 0.98, "interference": 9, "random_interference": 8, "expected": 7.75} | numbers
-
-
-def test_the_answer_blames_what_the_numbers_blame():
-    def said(seeds=SEEDS, **numbers):
-        return answer(made(), [reason(seed=seed, **numbers) for seed in seeds], [])
-
-    noise, keys = "the others drown them", ": keys as unlike as random ones would mend less than a quarter"
-    assert f"{noise}{keys}. Right as they are, by what" in said()
-    assert "random ones: 4 copies of N_h 52 0.40, 1.00, 0.45.\n" in said()
-    assert noise in said(random_keys=0.7)
-    assert keys not in said(random_keys=0.7)
-    assert noise not in said(alone=0.6)
-    assert "of 32 stacked ones. Right as they are, by what" in said(alone=0.6)
-    assert "stacked ones" not in said(right=0.95)
-    assert "stacked ones" not in said(seeds=SEEDS[:2])
-
-
-def test_how_soon_answers_are_found_is_told_of_the_middle_size(tmp_path):
-    measured = made(lambda s, n: 0.3 if n == "lstm-128" else 0.9, settings=["mqar"])
-    its = measured["mqar", "deltanet-1x32"]
-    its[0]["bits"] = [[100, 1.0]]  # the seed in the middle is told
-    assert "; DeltaNet (400); " in answer(measured, [], [])
-    its[1]["bits"] = [[100, 3.0], [200, 1.0]]
-    said = answer(measured, [], [])
-    assert "unitary RNN 256): DeltaNet (200); Associative LSTM, " in said
-    assert "; Associative LSTM, 16 copies (400); " in said
-    assert "; not in the time: LSTM (at the end 2.0)." in said
-    its[0]["diverged"] = True
-    assert "; DeltaNet (400); " in answer(measured, [], [])
-    assert "| LSTM 128 | 200 | 300 | – | – | 2.50 |" in page_of(measured, [], [], [])
-    write(tmp_path, list(itertools.chain(*measured.values())), [])
-    assert (tmp_path / "learning.png").is_file()
-    slow = made(lambda s, n: 0.3, settings=["mqar"])
-    assert "unitary RNN 256): not in the time: " in answer(slow, [], [])
-    del measured["mqar", "associative-60-16"]
-    assert "How soon" not in answer(measured, [], [])
-
-
-def test_the_price_is_told_beside_deltanet():
-    costs = [
-        {"network": name, "parameters": 80, "step_milliseconds": step, "token_microseconds": token}
-        for name, step, token in (("associative-60-16", 60.0, 300.0), ("deltanet-1x32", 40.0, 600.0))
-    ]
-    said = "a multiple of DeltaNet's: weights 1.0, on one thread a training step 1.5, a token 0.5."
-    assert said in answer(made(), [], costs)
-    assert "DeltaNet's" not in answer(made(), [], costs[:1])
-    assert {"associative-60-16", "deltanet-1x32", "associative-240-16"} <= {p.name for p in cost.points()}
-
-
-def test_the_block_of_the_documentation_is_replaced_and_nothing_else():
-    text = f"# Title\n\n{BEGIN}\nwhat was there\n{END}\n\nafter\n"
-    once = filled(text, made(), [], [])
-    assert once.startswith("# Title\n\n")
-    assert once.endswith("\n\nafter\n")
-    assert "what was there" not in once
-    assert filled(once, made(), [], []) == once
 
 
 def test_a_setting_is_trained_drawn_and_judged_from_its_logs(tmp_path, monkeypatch):
@@ -448,7 +223,7 @@ def test_the_plan_counts_runs_and_hours():
 def test_ours_has_at_most_two_fifths_more_weights_than_rivals_of_four_times_its_state():
     setting = SETTINGS["stacked"]
     sizes = {point.name: setting.sizes(point) for point in setting.points}
-    state, weights = sizes[study.OURS["medium"]]
+    state, weights = sizes[study.SIXTEEN["medium"]]
     for rival in study.MODERN["large"]:
         assert weights <= 1.4 * sizes[rival][1]
         assert sizes[rival][0] == pytest.approx(4 * state, rel=0.05)

@@ -1,7 +1,11 @@
-"""The pictures: accuracy by state, by pairs over copies, beyond the lengths trained; and how MQAR is learned."""
+"""The pictures: what accuracy depends on, who stays right beyond the lengths trained; and how MQAR is learned."""
+
+import functools
+from collections.abc import Callable
 
 import numpy as np
 from matplotlib import colormaps
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -29,26 +33,41 @@ _FEWER = {1: "v", 4: "s"}
 """Markers of ours with fewer copies."""
 
 
+_ON_STATE = ("stacked", "mqar")
+_BY_PAIRS = ("stacked", "stacked-64")
+
+
 def draw(measured: Measured) -> Figure:
-    """Accuracy by state, what copies buy, and who keeps track: the panels that something was measured for."""
-    names = [name for name in ("stacked", "mqar") if any(setting == name for setting, _ in measured)]
-    tracked = [name for name in TRACKING if any(setting == name for setting, _ in measured)]
-    count = len(names) + 1 + bool(tracked)
+    """What recall depends on, and who keeps track: the panels that something was measured for, three in a row."""
+    there = {setting for setting, _ in measured}
+    panels: list[Callable[[Axes], None]] = [
+        functools.partial(_by_size, measured=measured, name=name, what="state")
+        for name in _ON_STATE
+        if name in there
+    ]
+    if there.issuperset(_BY_PAIRS):
+        panels.append(functools.partial(_by_pairs, measured=measured))
+    if "stacked" in there:
+        panels.append(functools.partial(_by_size, measured=measured, name="stacked", what="parameters"))
+    panels.append(functools.partial(_by_ratio, measured=measured))
+    if tracked := [name for name in TRACKING if name in there]:
+        panels.append(functools.partial(_beyond, measured=measured, tracked=tracked))
+    columns = min(3, len(panels))
+    lines = -(-len(panels) // columns)
     with style():
-        figure = Figure(figsize=(3.9 * count, 5.4 if names else 4.5), layout="constrained")
-        panels = list(figure.subplots(1, count, squeeze=False)[0])
-        for axes, name in zip(panels, names, strict=False):
-            _by_state(axes, measured, name)
-        _by_ratio(panels[len(names)], measured)
-        if tracked:
-            _beyond(panels[-1], measured, tracked)
-        handles = {
-            label: handle
-            for axes in (*panels[: len(names)], *([panels[-1]] * bool(tracked)))
-            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-        }
+        figure = Figure(figsize=(4.6 * columns, 3.9 * lines + 1), layout="constrained")
+        grid = list(figure.subplots(lines, columns, squeeze=False).flat)
+        handles: dict[str, Artist] = {}
+        for axes, panel in zip(grid, panels, strict=False):
+            panel(axes)
+            if axes.get_legend() is None:
+                shown, labels = axes.get_legend_handles_labels()
+                handles |= dict(zip(labels, shown, strict=True))
+        for axes in grid[len(panels) :]:
+            axes.set_visible(False)
         if handles:
-            figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5, fontsize=9)
+            shown, labels = list(handles.values()), list(handles)
+            figure.legend(shown, labels, loc="outside lower center", ncols=columns, fontsize=9)
         return figure
 
 
@@ -63,15 +82,20 @@ def _look(point: Point) -> tuple[str, str, str]:
     )
 
 
-def _by_state(axes: Axes, measured: Measured, name: str) -> None:
-    """A line for every kind of network, and a small dot for every seed; they stand a little apart, to be seen."""
+def _by_size(axes: Axes, measured: Measured, name: str, what: str) -> None:
+    """A line for every kind of network, by its numbers of state or its weights, and a small dot for every seed.
+
+    They stand a little apart, to be seen.
+    """
     kinds: dict[str, list[Point]] = {}
     for point in SETTINGS[name].points:
         if (name, point.name) in measured:
             kinds.setdefault(point.kind, []).append(point)
     for k, (kind, points) in enumerate(kinds.items()):
         rows = [measured[name, point.name] for point in points]
-        x = np.array([float(some[0]["state"]) for some in rows]) * 1.02 ** (k - len(kinds) / 2)
+        x = np.array([float(some[0][what]) for some in rows])
+        if what == "state":
+            x *= 1.02 ** (k - len(kinds) / 2)
         all_of = [[float(row["accuracy"]) for row in some] for some in rows]
         colour, line, marker = _look(points[0])
         ours, grows = kind.startswith("Associative LSTM"), kind == "Attention"
@@ -89,13 +113,32 @@ def _by_state(axes: Axes, measured: Measured, name: str) -> None:
         )
         for place, some in zip(x, all_of, strict=True):
             axes.plot([place] * len(some), some, ".", color=colour, markersize=3, alpha=0.7)
-    guess = 1 / SETTINGS[name].values.get("pairs", 4)
-    axes.axhline(guess, color="0.6", linewidth=1, linestyle=":")
-    axes.text(0.99, guess, "guessing among the values shown", color="0.45", fontsize=8, ha="right", va="bottom",
-              transform=axes.get_yaxis_transform())  # fmt: skip
-    axes.set(title=SETTINGS[name].title, xlabel="numbers of state", ylabel="accuracy", ylim=(0, 1.03))
-    axes.set_xscale("log", base=2)
+    _guess(axes, 1 / SETTINGS[name].values.get("pairs", 4))
+    axes.set(title=SETTINGS[name].title, ylabel="accuracy", ylim=(0, 1.03))
+    axes.set_xlabel("numbers of state" if what == "state" else "weights")
+    axes.set_xscale("log", base=2 if what == "state" else 10)
+    if what != "state":
+        axes.set_xticks([30_000, 100_000, 300_000])
+        axes.set_xticks([], minor=True)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+
+
+def _guess(axes: Axes, chance: float) -> None:
+    axes.axhline(chance, color="0.6", linewidth=1, linestyle=":")
+    axes.text(0.99, chance, "guessing among the values shown", color="0.45", fontsize=8, ha="right", va="bottom",
+              transform=axes.get_yaxis_transform())  # fmt: skip
+
+
+def _by_pairs(axes: Axes, measured: Measured) -> None:
+    """A line for every kind of network of about 1,024 numbers."""
+    for point in SETTINGS[_BY_PAIRS[-1]].points:
+        found = {name: measured[name, point.name] for name in _BY_PAIRS if (name, point.name) in measured}
+        x = [SETTINGS[name].values["pairs"] for name in found]
+        means = [np.mean([float(row["accuracy"]) for row in rows]) for rows in found.values()]
+        colour, line, marker = _look(point)
+        axes.plot(x, means, linestyle=line or "none", marker=marker, color=colour, label=point.kind)
+    axes.set(title="Stacked MQAR, about 1,024 numbers", xlabel="pairs", ylabel="accuracy", ylim=(0, 1.03))
+    axes.set_xticks([SETTINGS[name].values["pairs"] for name in _BY_PAIRS])
 
 
 def _by_ratio(axes: Axes, measured: Measured) -> None:

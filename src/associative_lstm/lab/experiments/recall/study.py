@@ -21,9 +21,11 @@ from associative_lstm.lab.experiments.recall.grid import (
     COPIES,
     DRAWN,
     MAD,
+    MODERN,
     PAIRS,
     SEEDS,
     SETTINGS,
+    SIXTEEN,
     TRACKING,
 )
 from associative_lstm.lab.experiments.recall.page import page_of
@@ -125,9 +127,11 @@ def judge_all(measured: Measured) -> list[Claim]:
     claims = []
     for key, (sentence, criterion, needs, decide) in CLAIMS.items():
         missing = [
-            f"{setting}/{network}" for setting, network in needs if not _whole(measured, setting, network)
+            f"{_label(setting, network)} on {SETTINGS[setting].title}"
+            for setting, network in needs
+            if not _whole(measured, setting, network)
         ]
-        holds, numbers = (None, {"not_yet_run": ", ".join(missing)}) if missing else decide(measured)
+        holds, numbers = (None, {"not_yet_run": "; ".join(missing)}) if missing else decide(measured)
         claims.append(dataclasses.replace(judge(sentence, criterion, holds, **numbers), key=key))
     return claims
 
@@ -155,13 +159,9 @@ def _label(setting: str, network: str) -> str:
     return next(point.label for point in SETTINGS[setting].points if point.name == network)
 
 
-OURS = {"small": "associative-16-16", "medium": "associative-60-16", "large": "associative-240-16"}
-MODERN = {
-    "small": ("mlstm-1x15", "mamba2-4x8", "deltanet-1x16", "gated-deltanet-1x16"),
-    "medium": ("mlstm-1x31", "mamba2-4x16", "deltanet-1x32", "gated-deltanet-1x32"),
-    "large": ("mlstm-1x63", "mamba2-4x32", "deltanet-1x64", "gated-deltanet-1x64"),
-}
 _OPEN = "associative-64-16-open-associative-lstm"
+_BOTH = ("stacked", "mqar")
+_DELTA_RULES = ("deltanet-1x32", "gated-deltanet-1x32")
 
 
 def _reaches(setting: str, networks: Sequence[str], least: float) -> Callable[..., Judged]:
@@ -231,8 +231,8 @@ def _by_ratio(measured: Measured) -> Judged:
 
 
 def _needs_the_one_before(measured: Measured) -> Judged:
-    without = _mean(measured, "mqar-unaided", OURS["medium"])
-    beside = _mean(measured, "mqar", OURS["medium"])
+    without = _mean(measured, "mqar-unaided", SIXTEEN["medium"])
+    beside = _mean(measured, "mqar", SIXTEEN["medium"])
     numbers: dict[str, float | str] = {"without": without, "with": beside}
     if beside < 0.5:
         return None, numbers | {"reason": "with it, too, most is wrong"}
@@ -259,15 +259,15 @@ def _generalises(measured: Measured) -> Judged:
 def _mad_score(measured: Measured) -> Judged:
     scores = {
         name: float(np.mean([_mean(measured, task, name) for task in MAD]))
-        for name in ("associative-60-16", "lstm-128", "gru-256")
+        for name in ("associative-60-16", "lstm-128")
     }
-    ours, *others = scores.values()
-    return ours >= max(others) - CLOSE, {_label(MAD[0], name): score for name, score in scores.items()}
+    ours, lstm = scores.values()
+    return ours >= lstm - CLOSE, {_label(MAD[0], name): score for name, score in scores.items()}
 
 
 def _as_many_weights(measured: Measured) -> Judged:
     """With a quarter of the state of today's networks, and not many more weights."""
-    ours, rivals = OURS["medium"], MODERN["large"]
+    ours, rivals = SIXTEEN["medium"], MODERN["large"]
     holds, numbers = _not_behind("stacked", ours, rivals)(measured)
     weights = {name: measured["stacked", name][0]["parameters"] for name in (ours, *rivals)}
     ratio = weights[ours] / min(weights[name] for name in rivals)
@@ -275,7 +275,17 @@ def _as_many_weights(measured: Measured) -> Judged:
 
 
 def _open_loop(measured: Measured) -> Judged:
-    both = {s: _not_behind(s, _OPEN, [OURS["medium"]])(measured) for s in ("stacked", "mqar")}
+    return _on_both(measured, _OPEN, SIXTEEN["medium"])
+
+
+def _turned(measured: Measured) -> Judged:
+    judged = [_on_both(measured, f"{name}-negative", name) for name in _DELTA_RULES]
+    return all(holds for holds, _ in judged), {k: v for _, its in judged for k, v in its.items()}
+
+
+def _on_both(measured: Measured, network: str, other: str) -> Judged:
+    """A network is not behind another on both tasks of recall."""
+    both = {s: _not_behind(s, network, [other])(measured) for s in _BOTH}
     numbers = {f"{s}, {name}": value for s, (_, its) in both.items() for name, value in its.items()}
     return all(holds for holds, _ in both.values()), numbers
 
@@ -285,7 +295,7 @@ def _on(setting: str, *networks: str) -> list[Need]:
 
 
 def _equal_state(setting: str, size: str) -> tuple[list[Need], Callable[..., Judged]]:
-    return _on(setting, OURS[size], *MODERN[size]), _not_behind(setting, OURS[size], MODERN[size])
+    return _on(setting, SIXTEEN[size], *MODERN[size]), _not_behind(setting, SIXTEEN[size], MODERN[size])
 
 
 _MEAN = "mean accuracy on held-out sequences over three seeds"
@@ -295,8 +305,8 @@ CLAIMS: Mapping[str, tuple[str, str, list[Need], Callable[[Measured], Judged]]] 
     "12a": (
         "Holographic binding can recall: with 16 copies the Associative LSTM answers MQAR's small setting (ours).",
         f"V 256, L 64, 4 pairs, the symbol before presented beside: {_MEAN} at least 0.9, with about 4,096 numbers",
-        _on("mqar", OURS["large"]),
-        _reaches("mqar", [OURS["large"]], 0.9),
+        _on("mqar", SIXTEEN["large"]),
+        _reaches("mqar", [SIXTEEN["large"]], 0.9),
     ),
     **{
         f"12{key}": (
@@ -314,8 +324,8 @@ CLAIMS: Mapping[str, tuple[str, str, list[Need], Callable[[Measured], Judged]]] 
     "12h": (
         "With 256 numbers of state it recalls more of 32 stacked pairs than LSTM and GRU (ours).",
         f"{_MEAN}: every seed above every seed of both, by 0.05 in the mean; undecided if seeds overlap",
-        _on("stacked", OURS["small"], "lstm-128", "gru-256"),
-        _ahead("stacked", OURS["small"], ["lstm-128", "gru-256"], 0.05),
+        _on("stacked", SIXTEEN["small"], "lstm-128", "gru-256"),
+        _ahead("stacked", SIXTEEN["small"], ["lstm-128", "gru-256"], 0.05),
     ),
     "12i": (
         "Copies buy recall: of 16 stacked pairs 4 copies recall more than 1, and 16 more than 4 (ours).",
@@ -334,20 +344,20 @@ CLAIMS: Mapping[str, tuple[str, str, list[Need], Callable[[Measured], Judged]]] 
         "With shifts it recalls as much as with random permutations (ours).",
         f"32 stacked pairs, about 1,024 numbers: {_MEAN} at most {CLOSE} lower (until runs with shifts were made: "
         "about 4,096; random permutations at 1,024 had been seen)",
-        _on("stacked", OURS["medium"], "associative-60-16-shift"),
-        _not_behind("stacked", "associative-60-16-shift", [OURS["medium"]]),
+        _on("stacked", SIXTEEN["medium"], "associative-60-16-shift"),
+        _not_behind("stacked", "associative-60-16-shift", [SIXTEEN["medium"]]),
     ),
     "12l": (
         "With 4 heads it recalls as much as with 1, at the same state (ours).",
         f"32 stacked pairs, about 1,024 numbers: {_MEAN} at most {CLOSE} lower",
-        _on("stacked", OURS["medium"], "associative-60-13-4"),
-        _not_behind("stacked", "associative-60-13-4", [OURS["medium"]]),
+        _on("stacked", SIXTEEN["medium"], "associative-60-13-4"),
+        _not_behind("stacked", "associative-60-13-4", [SIXTEEN["medium"]]),
     ),
     "12m": (
         "One layer needs the symbol before beside the current one to bind a value to its key (ours).",
         f"MQAR, about 1,024 numbers: without it, {_MEAN} is at most half of what it is with it; undecided if that is "
         "below 0.5",
-        [*_on("mqar", OURS["medium"]), *_on("mqar-unaided", OURS["medium"])],
+        [*_on("mqar", SIXTEEN["medium"]), *_on("mqar-unaided", SIXTEEN["medium"])],
         _needs_the_one_before,
     ),
     "12n": (
@@ -366,15 +376,41 @@ CLAIMS: Mapping[str, tuple[str, str, list[Need], Callable[[Measured], Judged]]] 
         _generalises,
     ),
     "12p": (
-        "Over MAD's five tasks it is not behind LSTM and GRU (ours).",
-        f"the mean over the tasks of the {_MEAN}: at most {CLOSE} below the better of both",
-        [(task, name) for task in MAD for name in ("associative-60-16", "lstm-128", "gru-256")],
+        "Over MAD's five tasks it is not behind an LSTM of a quarter of its state (ours).",
+        f"the mean over the tasks of the {_MEAN}: at most {CLOSE} below (a GRU had been planned as well, and was "
+        "left out before any run of it, for its time)",
+        [(task, name) for task in MAD for name in ("associative-60-16", "lstm-128")],
         _mad_score,
+    ),
+    "12s": (
+        "Trained for as many passes as published, the rivals learn what their authors report.",
+        f"V 256, L 64, 4 pairs, 32 passes, about 1,024 numbers: {_MEAN} at least 0.9 of each of mLSTM, Mamba-2, "
+        "DeltaNet and Gated DeltaNet (planned after 12n was seen to fail)",
+        _on("mqar-long", *MODERN["medium"]),
+        _reaches("mqar-long", MODERN["medium"], 0.9),
+    ),
+    "12t": (
+        "On MQAR, 4 pairs, trained for 32 passes, with about 1,024 numbers of state, it recalls as much as today's "
+        "networks (ours).",
+        _EQUAL,
+        *_equal_state("mqar-long", "medium"),
+    ),
+    "12u": (
+        "With eigenvalues from -1, by which they keep track, delta rules recall as much as without (ours).",
+        f"32 stacked pairs, and MQAR with 4, about 1,024 numbers: {_MEAN} at most {CLOSE} lower on both, of DeltaNet "
+        "and of Gated DeltaNet (planned after the others were seen)",
+        [
+            (setting, f"{name}{end}")
+            for setting in _BOTH
+            for name in _DELTA_RULES
+            for end in ("", "-negative")
+        ],
+        _turned,
     ),
     "12r": (
         "Without h in gates and keys, linear in its memory, it recalls as much (ours).",
         f"32 stacked pairs, and MQAR with 4, about 1,024 numbers: {_MEAN} at most {CLOSE} lower on both",
-        [*_on("stacked", OURS["medium"], _OPEN), *_on("mqar", OURS["medium"], _OPEN)],
+        [*_on("stacked", SIXTEEN["medium"], _OPEN), *_on("mqar", SIXTEEN["medium"], _OPEN)],
         _open_loop,
     ),
     "12q": (
@@ -382,7 +418,7 @@ CLAIMS: Mapping[str, tuple[str, str, list[Need], Callable[[Measured], Judged]]] 
         "as today's networks (ours).",
         f"16 copies and about 1,024 numbers of state, {_EQUAL}, each with about 4,096 numbers (how many times the "
         "weights is told since its other runs were seen)",
-        _on("stacked", OURS["medium"], *MODERN["large"]),
+        _on("stacked", SIXTEEN["medium"], *MODERN["large"]),
         _as_many_weights,
     ),
 }
@@ -395,7 +431,8 @@ RECALL = RecallStudy(
     pictures=(
         (
             "recall.png",
-            "Accuracy against the size of the state, against pairs over copies, and beyond the lengths trained",
+            "Accuracy by the numbers of state, by weights, by pairs, by pairs over copies, and beyond the lengths "
+            "trained",
         ),
         ("learning.png", "MQAR, 4 pairs: what an answer costs in training, by minibatch"),
     ),

@@ -1,0 +1,408 @@
+"""What the comparison says, in words: who should use what, and why. Only of what was measured, and all from that."""
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from associative_lstm.lab.draw.tables import Measured, markdown_table
+from associative_lstm.lab.experiments.recall.forgetting import Reasons
+from associative_lstm.lab.experiments.recall.grid import (
+    CLOSE,
+    COPIES,
+    FEWER,
+    MAD,
+    MODERN_KINDS,
+    OURS,
+    PAIRS,
+    SEEDS,
+    SETTINGS,
+    SIZES,
+    TRACKING,
+    Point,
+    stands_in_the_middle,
+)
+
+Costs = Sequence[Mapping[str, Any]]
+
+MENDED = {
+    "right": "right",
+    "alone": "alone",
+    "random_keys": "random keys",
+    "match": "match",
+    "interference": "interference",
+    "random_interference": "with random keys",
+    "expected": "expected",
+}
+"""What was measured inside a network that forgets, and what a table calls it."""
+
+PAST = 1.8
+"""Bits of an answer: surely less than a guess among the four values of MQAR."""
+
+
+class Verdict(NamedTuple):
+    """Ours with 16 copies beside the best of the others of fixed state, on one task and with one size of state."""
+
+    task: str
+    numbers: int
+    ours: list[float]
+    forms: list[str]  # other forms of ours that are better
+    best: str
+    theirs: list[float]
+    weights: float  # ours, of theirs
+
+    @property
+    def take(self) -> str:
+        """Which of both, if that can be told."""
+        lead = float(np.mean(self.ours) - np.mean(self.theirs))
+        if abs(lead) <= CLOSE:
+            return "either"
+        if overlap(self.ours, self.theirs):
+            return "seeds overlap"
+        return OURS if lead > 0 else self.best
+
+
+def advice(measured: Measured) -> str:
+    """Who should use what, then a row for every task and size at which ours stands beside all of today's networks."""
+    verdicts = [
+        verdict
+        for name, size in itertools.product(("stacked", "stacked-64", "mqar", "mqar-long"), SIZES)
+        if (verdict := _verdict(measured, name, size))
+    ]
+    if not verdicts:
+        return ""
+    rows = [
+        [
+            each.task,
+            f"{each.numbers:,}",
+            spread(each.ours),
+            ", ".join(each.forms) or "–",
+            f"{each.best} {spread(each.theirs)}",
+            f"{each.weights:.1f}",
+            each.take,
+        ]
+        for each in verdicts
+    ]
+    header = [
+        "task",
+        "numbers of state",
+        OURS,
+        "better forms of it",
+        "best of the others",
+        "weights, of theirs",
+        "take",
+    ]
+    lead = " ".join(filter(None, [_for_recall(verdicts), _for_both(measured)]))
+    return (
+        f"**Who should use what.** {lead}\n\nOf networks with a state of fixed size, trained alike; accuracy on "
+        "held-out sequences, mean of three seeds (smallest to largest). Either: the means differ by at most "
+        f"{CLOSE}.\n\n{markdown_table(header, rows)}"
+    )
+
+
+def _verdict(measured: Measured, name: str, size: str) -> Verdict | None:
+    """None if ours or one of today's is missing."""
+    ranked = _ranked(measured, name, size)
+    seeds = {point.kind: a for point, a in ranked}
+    if not {OURS, *MODERN_KINDS} <= seeds.keys():
+        return None
+    best = next(kind for kind in seeds if not kind.startswith(("Associative", "Attention")))
+    forms = [
+        f"{kind.partition(', ')[2]} {np.mean(a):.2f}"
+        for kind, a in seeds.items()
+        if kind.startswith("Associative") and np.mean(a) > np.mean(seeds[OURS]) + CLOSE
+    ]
+    weights = {point.kind: measured[name, point.name][0]["parameters"] for point, _ in ranked}
+    ratio = weights[OURS] / weights[best]
+    return Verdict(SETTINGS[name].title, SIZES[size], seeds[OURS], forms, best, seeds[best], ratio)
+
+
+def _for_recall(verdicts: Sequence[Verdict]) -> str:
+    """Who is ahead how often, where that can be told."""
+    ahead = sum(each.take == OURS for each in verdicts)
+    behind = Counter(each.take for each in verdicts if each.take == each.best)
+    of = f"of {len(verdicts)} comparisons at equal state"
+    if not ahead and not behind:
+        return f"To recall, either: neither ours nor the best of the others is ahead in any {of}."
+    others = " or ".join(behind)
+    who = "the Associative LSTM" if ahead > behind.total() else others
+    if ahead == behind.total():
+        who = "neither before the other"
+    return (
+        f"To recall, {who}: {of} ours is behind in {behind.total()}"
+        f"{f' ({others} ahead)' if behind and who != others else ''}, ahead in {ahead}."
+    )
+
+
+def _for_both(measured: Measured) -> str:
+    """Which of those that recall keep track of what, with about 1,024 numbers; of MQAR the longest runs count."""
+    able, untried = [], []
+    for point in SETTINGS["parity"].points:
+        mqar = _whole(measured, "mqar-long", point) or _whole(measured, "mqar", point)
+        recalled = [_whole(measured, "stacked", point), mqar]
+        tracked = {name: _whole(measured, name, point, "longer") for name in TRACKING}
+        if point.size != "medium" or not all(tracked.values()):
+            continue
+        if not all(recalled):
+            untried.append(point.kind)
+        elif min(np.mean(each) for each in recalled) >= 0.9:
+            means = {SETTINGS[name].title.lower(): float(np.mean(a)) for name, a in tracked.items()}
+            kept = [f"{title} ({mean:.2f})" for title, mean in means.items() if mean >= 0.9]
+            able.append(f"{point.kind} of {' and '.join(kept) or 'none'}")
+    if not able:
+        return ""
+    titles = ", ".join(SETTINGS[name].title.lower() for name in TRACKING)
+    left = f" Not tried on recall: {', '.join(untried)}." if untried else ""
+    return (
+        f"To recall and keep track of a state, by what is tracked. With about 1,024 numbers and one layer these "
+        f"recall 90 % of 32 stacked pairs and of MQAR, and of {titles} keep track beyond the lengths trained: "
+        f"{'; '.join(able)}.{left}"
+    )
+
+
+def _whole(measured: Measured, name: str, point: Point, what: str = "accuracy") -> list[float]:
+    """Of every seed; empty if one is missing."""
+    rows = measured.get((name, point.name), ())
+    return [float(row[what]) for row in rows] if len(rows) >= len(SEEDS) else []
+
+
+def findings(measured: Measured, reasons: Reasons, costs: Costs) -> str:
+    """What else was found, as a list."""
+    found = (
+        _unlearned(measured),
+        _tracks(measured),
+        _mad(measured),
+        _copies(measured),
+        _reason(reasons),
+        _how_soon(measured),
+        _price(costs),
+    )
+    return "\n".join(f"- {sentence}" for sentence in found if sentence)
+
+
+def _unlearned(measured: Measured) -> str:
+    """Which of today's networks do not surely learn here what their authors report, by the largest of each."""
+    means = {point.kind: a for point, a in _ranked(measured, "mqar", "large") if point.kind in MODERN_KINDS}
+    weak = [
+        f"{kind} ({np.mean(a):.2f}, best seed {max(a):.2f})" for kind, a in means.items() if np.mean(a) < 0.9
+    ]
+    if not weak:
+        return ""
+    return (
+        "**Who does not surely learn here what its authors report**, MQAR with 4 pairs and about "
+        f"{SIZES['large']:,} numbers: {', '.join(weak)}. So their means, here and below, say how they fare by this "
+        "training, and not what they can."
+    )
+
+
+def _tracks(measured: Measured) -> str:
+    """Who stays right beyond the lengths trained, on the tasks where ours stands beside today's networks."""
+    said = []
+    for name in TRACKING:
+        points = SETTINGS[name].points
+        found = {point.kind: measured.get((name, point.name), ()) for point in points}
+        means = {
+            k: float(np.mean([row["longer"] for row in rows]))
+            for k, rows in found.items()
+            if len(rows) >= len(SEEDS)
+        }
+        if {OURS, *MODERN_KINDS} <= means.keys():
+            able = [f"{kind} ({mean:.2f})" for kind, mean in means.items() if mean >= 0.9]
+            best = max(means, key=means.__getitem__)
+            left = [f"not yet run: {kind}" for kind in found if kind not in means]
+            who = able or [f"none, best {best} ({means[best]:.2f})"]
+            said.append(f"{SETTINGS[name].title.lower()}: {'; '.join([*who, *left])}")
+    if not said:
+        return ""
+    return (
+        "**Who keeps track**, right at 90 % and more of the steps beyond the lengths trained, in the mean of three "
+        "seeds. " + ". ".join(one[0].upper() + one[1:] for one in said) + "."
+    )
+
+
+def _mad(measured: Measured) -> str:
+    """The mean over MAD's tasks, of the networks that were run on all of them."""
+    means = {}
+    for point in SETTINGS[MAD[0]].points:
+        found = [_whole(measured, name, point) for name in MAD]
+        if all(found):
+            means[point.kind] = float(np.mean(found))
+    if OURS not in means or len(means) < 2:
+        return ""
+    best = sorted(means, key=lambda kind: -means[kind])
+    said = ", ".join(f"{kind} {means[kind]:.2f}" for kind in best)
+    return f"**MAD**, mean accuracy over its five tasks: {said}."
+
+
+def _copies(measured: Measured) -> str:
+    """What copies buy, where all of it was measured: one ratio of pairs to copies beside itself."""
+    cells = {(p, n): measured.get((f"copies-{p}", f"associative-64-{n}"), ()) for p in PAIRS for n in COPIES}
+    if any(len(rows) < len(SEEDS) for rows in cells.values()):
+        return ""
+    means = {cell: float(np.mean([row["accuracy"] for row in rows])) for cell, rows in cells.items()}
+    some = ", ".join(f"{n} ({cells[16, n][0]['state']:,} numbers) {means[16, n]:.2f}" for n in (1, 4, 16))
+    alike = ", ".join(f"{n} of {p} pairs {means[p, n]:.2f}" for p, n in cells if p == 4 * n)
+    answer = "No, if it has copies" if means[16, 16] >= 0.9 else "Here it does"
+    return (
+        f"**Must holographic binding fail at recall**, for its capacity (arXiv 2604.05030)? {answer}. By the number "
+        f"of copies, with the same 64 units and weights, it recalls of 16 stacked pairs: {some}. With four pairs for "
+        f"every copy, copies recall {alike}."
+    )
+
+
+def _reason(reasons: Reasons) -> str:
+    """What is wrong with the networks that get a tenth and more wrong, if it is the same with all of them."""
+    means = [row for row in by_network(reasons) if row["right"] < 0.9 and row["seeds"] == len(SEEDS)]
+    if not means:
+        return ""
+
+    def mends(what: str, least: float) -> list[bool]:
+        return [row[what] - row["right"] >= least * (1 - row["right"]) for row in means]
+
+    shapes = "; ".join(
+        f"{row['label'].partition(', ')[2].replace(', ', ' of ')} {row['right']:.2f}, {row['alone']:.2f}, "
+        f"{row['random_keys']:.2f}"
+        for row in means
+    )
+    numbers = (
+        "Right as they are, by what the pair asked for gave alone, and with keys as unlike as random ones: "
+        f"{shapes}."
+    )
+    if not all(mends("alone", 0.9)):
+        return f"**Why pairs are forgotten**, of 32 stacked ones. {numbers}"
+    keys = (
+        ""
+        if any(mends("random_keys", 0.25))
+        else ": keys as unlike as random ones would mend less than a quarter"
+    )
+    return f"**Why pairs are forgotten**, of 32 stacked ones: the others drown them{keys}. {numbers}"
+
+
+def by_network(reasons: Reasons) -> list[dict[str, Any]]:
+    """The means over the seeds."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in reasons:
+        found.setdefault(row["network"], []).append(row)
+    labels = {point.name: point.label for point in SETTINGS["stacked"].points}
+    return [
+        {"label": labels[name], "seeds": len(rows)}
+        | {k: float(np.mean([row[k] for row in rows])) for k in MENDED}
+        for name, rows in found.items()
+    ]
+
+
+def _how_soon(measured: Measured) -> str:
+    """When an answer costs less than a guess among the values that were shown; of the middle size, with ours."""
+    found = {
+        point.kind: rows
+        for point in SETTINGS["mqar"].points
+        if len(rows := measured.get(("mqar", point.name), ())) >= len(SEEDS) and stands_in_the_middle(point)
+    }
+    if OURS not in found:
+        return ""
+    firsts = sorted((first_below(rows, PAST), kind) for kind, rows in found.items())
+    past = [f"{kind} ({first:,})" for first, kind in firsts if math.isfinite(first)]
+    ends = {
+        kind: np.median([row["bits"][-1][1] for row in rows if row["bits"]]) for kind, rows in found.items()
+    }
+    late = [f"{kind} (at the end {ends[kind]:.1f})" for first, kind in firsts if math.isinf(first)]
+    small = [kind for kind in found if kind in FEWER]
+    fewer = f"; {', '.join(small)} {SIZES['small']}" if small else ""
+    said = [*past, *([f"not in the time: {', '.join(late)}"] if late else [])]
+    return (
+        f"**How soon answers are found**, MQAR with 4 pairs, where a guess among the four values costs 2 bits: after "
+        f"how many minibatches an answer in training costs less than {PAST} (median of the seeds, each network at "
+        f"its own rate; about 1,024 numbers{fewer}): {'; '.join(said)}."
+    )
+
+
+def first_below(found: Sequence[Mapping[str, Any]], bits: float) -> float:
+    """The minibatches after which an answer costs less: the median of the seeds, infinite if it does not."""
+    firsts = sorted(
+        next((step for step, cost in row["bits"] if cost < bits and not row.get("diverged")), math.inf)
+        for row in found
+    )
+    return firsts[len(firsts) // 2]
+
+
+def _price(costs: Costs) -> str:
+    """What it costs beside DeltaNet."""
+    rows = {row["network"]: row for row in costs}
+    said = []
+    for size, ours, theirs in (
+        ("medium", "associative-60-16", "deltanet-1x32"),
+        ("large", "associative-240-16", "deltanet-1x64"),
+    ):
+        if {ours, theirs} <= rows.keys():
+            weights, step, token = (
+                rows[ours][what] / rows[theirs][what]
+                for what in ("parameters", "step_milliseconds", "token_microseconds")
+            )
+            numbers = f"weights {weights:.1f}, a training step {step:.1f}, a token {token:.1f}"
+            said.append(f"with about {SIZES[size]:,} numbers {numbers}")
+    if not said:
+        return ""
+    return (
+        "**What it costs**, as a multiple of DeltaNet's, on one thread, as computed here (ours by compiled "
+        f"routines, the others by PyTorch's operations): {'; '.join(said)}."
+    )
+
+
+def by_size(measured: Measured) -> str:
+    """A row for every kind of network, a column for every size of state at which several stand beside each other."""
+    columns = {
+        (name, size): ranked
+        for name, size in itertools.product(("stacked", "stacked-64", "mqar", "mqar-long"), SIZES)
+        if len(ranked := _ranked(measured, name, size)) > 1
+    }
+    if not columns:
+        return ""
+    cells: dict[str, dict[tuple[str, str], str]] = {}
+    for column, ranked in columns.items():
+        fixed = [a for point, a in ranked if point.kind != "Attention"]
+        for point, a in ranked:
+            first = point.kind != "Attention" and (overlap(a, fixed[0]) or _shown(a) == _shown(fixed[0]))
+            cells.setdefault(point.kind, {})[column] = f"**{spread(a)}**" if first else spread(a)
+    header = ["network", *(f"{SETTINGS[name].title}: {SIZES[size]:,}" for name, size in columns)]
+    kinds = dict.fromkeys(point.kind for name, _ in columns for point in SETTINGS[name].points)
+    rows = [[kind, *(cells[kind].get(column, "–") for column in columns)] for kind in kinds if kind in cells]
+    about = (
+        "Accuracy on held-out sequences by task and numbers of state, means over three seeds (smallest to largest, "
+        "or each where they lie far apart; one that diverged counts as 0). Bold: the best mean of those with a state "
+        "of fixed size, unlike attention's, and those whose seeds overlap with it. –: not planned, or not yet run."
+    )
+    return f"{about}\n\n{markdown_table(header, rows)}"
+
+
+def _ranked(measured: Measured, name: str, size: str) -> list[tuple[Point, list[float]]]:
+    """The networks of this size all of whose seeds are there, and their accuracies: the best first."""
+    found = []
+    for point in SETTINGS[name].points:
+        rows = measured.get((name, point.name), ())
+        if point.size == size and len(rows) >= len(SEEDS):
+            found.append((point, [float(row["accuracy"]) for row in rows]))
+    return sorted(found, key=lambda pair: -np.mean(pair[1]))
+
+
+def overlap(a: Sequence[float], b: Sequence[float]) -> bool:
+    """Whether seeds of one are among those of the other."""
+    return min(a) <= max(b) and min(b) <= max(a)
+
+
+def _shown(values: Sequence[float]) -> str:
+    return f"{np.mean(values):.2f}"
+
+
+def spread(values: Sequence[float]) -> str:
+    """The mean, and between which seeds; each seed, where they lie far apart."""
+    if not values:
+        return ""
+    if len(values) == 1:
+        return f"{values[0]:.2f}"
+    ends = f"{min(values):.2f} to {max(values):.2f}"
+    if max(values) - min(values) > 0.3:
+        ends = " / ".join(f"{value:.2f}" for value in sorted(values))
+    return f"{np.mean(values):.2f} ({ends})"

@@ -1,0 +1,273 @@
+"""What the recall comparison says, in words and tables: of what was measured, and only of that."""
+
+import itertools
+
+import pytest
+
+from associative_lstm.lab.draw.tables import save_rows
+from associative_lstm.lab.experiments.recall import cost, forgetting
+from associative_lstm.lab.experiments.recall.answer import advice, by_size, findings
+from associative_lstm.lab.experiments.recall.grid import MAD, SEEDS, SETTINGS
+from associative_lstm.lab.experiments.recall.page import BEGIN, END, block, filled, page_of
+from associative_lstm.lab.experiments.recall.study import read, write
+from recall_rows import best_of, made, reason
+
+
+def test_the_page_has_every_number_and_says_who_should_use_what(tmp_path):
+    measured = made(best_of(0.31, 0.87))
+    rows = list(itertools.chain(*measured.values()))
+    save_rows(tmp_path / forgetting.FILE, [reason()])
+    outcome = write(tmp_path, rows, [])
+    assert all(path.is_file() for path in outcome.written)
+    assert tmp_path / forgetting.FILE in outcome.written
+    again, costs, reasons = read(tmp_path)
+    assert (costs, reasons) == ([], [reason()])
+    page = (tmp_path / "README.md").read_text()
+    assert page == page_of(again, outcome.claims, costs, reasons)
+    assert "| 0.31 (0.31 to 0.31) | – | mLSTM 0.87 (0.87 to 0.87) | 1.0 | mLSTM |" in page
+    assert "| H3 | 2,000 | 0.19 |" in page
+    assert all(SETTINGS[name].title in page for name in ("stacked", "mqar"))
+    assert "| network | In-context recall | Fuzzy recall | " in page
+    assert "| LSTM | " + " | ".join(["0.87 (0.87 to 0.87)"] * len(MAD)) in page
+    guessing = (
+        "Parity (guessing: 0.50) | Modular arithmetic (guessing: 0.20) | Swaps of five (guessing: 0.01)"
+    )
+    assert page.count(f"| network | {guessing} |") == 2
+    assert (
+        "| Associative LSTM, 16 copies, N_h 240 | 1,000 | 70,000 | 0.003 | 3 | 0.31 (0.31 to 0.31) |" in page
+    )
+    assert "| Associative LSTM, 4 copies, N_h 52 | 1 | 0.40 | 1.00 | 0.45 | 0.98 | 9.0 | 8.0 | 7.8 |" in page
+
+
+def test_the_answer_is_a_table_where_several_stand_beside_each_other():
+    stacked = made(lambda s, n: 0.9 if n[:3] in ("att", "gru") else 0.5, settings=["stacked"])
+    said = by_size(stacked)
+    assert "| network | Stacked MQAR, 32 pairs: 256 | Stacked MQAR, 32 pairs: 1,024 |" in said
+    assert "| GRU | **0.90 (0.90 to 0.90)** | – | – |" in said
+    assert "| Attention | – | 0.90 (0.90 to 0.90) | 0.90" in said  # what it keeps is of no fixed size
+    assert "| Associative LSTM, 16 copies | 0.50 (0.50 to 0.50) | **0.50 (0.50 to 0.50)** |" in said
+    assert by_size({}) == by_size(made(seeds=SEEDS[:2])) == ""
+
+
+def test_what_is_not_yet_run_comes_last():
+    stacked = made(settings=["stacked"])
+    said = block(stacked, [], [])
+    left = sum(len(setting.points) for setting in SETTINGS.values()) - len(stacked)
+    assert f"README.md).\n\n{left} of {left + len(stacked)} networks by task are" in said
+    assert said.index("Who should use what") < said.index("recall.png)") < said.index("| network |")
+    assert "still to be run" not in block(made(), [], [])
+    assert block({}, [], []) == f"{BEGIN}\n\nNot yet run.\n\n{END}"
+    assert "\n\nNot yet run: MQAR, 4 pairs; " in page_of(stacked, [], [], [])
+    assert "Not yet run" not in page_of(made(), [], [], [reason()]).split("## Claims")[0]
+    del stacked["stacked", "deltanet-1x64"], stacked["stacked", "gru-256"]
+    assert "Stacked MQAR, 32 pairs: GRU 256, DeltaNet 1 head of 64; " in page_of(stacked, [], [], [])
+
+
+def advised(measured, task="Stacked MQAR, 32 pairs", numbers="1,024"):
+    """What the table of advice says of a task and a size of state: ours, better forms, others, weights, take."""
+    rows = [line.strip("| ").split(" | ") for line in advice(measured).splitlines() if line.startswith("| ")]
+    [found] = [row[2:] for row in rows if row[:2] == [task, numbers]] or [None]
+    return found
+
+
+def test_advice_is_where_all_stand_beside_each_other():
+    stacked = made(settings=["stacked"])
+    stacked["stacked", "mamba2-4x16"] = made(lambda s, n: 0.7)["stacked", "mamba2-4x16"]
+    even = "0.50 (0.50 to 0.50)"
+    assert advised(stacked) == [even, "–", "Mamba-2 0.70 (0.70 to 0.70)", "1.0", "Mamba-2"]
+    assert advised(stacked, numbers="4,096") == [even, "–", f"mLSTM {even}", "1.0", "either"]
+    said = "To recall, Mamba-2: of 3 comparisons at equal state ours is behind in 1, ahead in 0."
+    assert advice(stacked).startswith(f"**Who should use what.** {said}")
+    del stacked["stacked", "deltanet-1x64"]
+    assert advised(stacked, numbers="4,096") is None
+    assert advice({}) == advice(made(seeds=SEEDS[:2])) == ""
+
+
+@pytest.mark.parametrize(
+    ("ours", "take"), [(0.9, "DeltaNet"), (0.985, "either"), (1.0, "either"), (0.9699, "DeltaNet")]
+)
+def test_advice_is_by_task_and_by_16_copies_alone(ours, take):
+    def accuracy(setting, network):
+        if setting == "mqar":
+            return 0.8 if network.startswith("associative-240-16") else 0.5
+        if network.startswith("associative"):
+            return ours if network == "associative-240-16" else 1.0
+        return 0.99 if network.startswith("delta") else 0.7
+
+    measured = made(accuracy)
+    assert advised(measured, numbers="4,096")[-1] == take
+    assert advised(measured, "MQAR, 4 pairs")[-1] == "either"
+    assert advised(measured, "MQAR, 4 pairs", "4,096")[-1] == "Associative LSTM, 16 copies"
+
+
+def test_advice_counts_who_is_ahead():
+    def said(better):
+        measured = made(
+            lambda s, n: 0.9 if s in better and n in better[s] else 0.5, settings=["stacked", "mqar"]
+        )
+        return advice(measured).split("\n")[0]
+
+    ours = {"stacked": ["associative-60-16"], "mqar": ["associative-60-16"]}
+    assert (
+        "To recall, the Associative LSTM: of 6 comparisons at equal state ours is behind in 0, ahead in 2."
+        in said(ours)
+    )
+    assert "To recall, either: neither ours nor the best of the others is ahead in any of 6 " in said({})
+    both = ours | {"mqar": ["deltanet-1x32"]}
+    counts = "ours is behind in 1 (DeltaNet ahead), ahead in 1."
+    assert f"To recall, neither before the other: of 6 comparisons at equal state {counts}" in said(both)
+
+
+def test_advice_tells_the_weights_that_ours_takes():
+    measured = made(settings=["stacked"])
+    for row in measured["stacked", "associative-240-16"]:
+        row["parameters"] = 7 * 70_000
+    assert [advised(measured, numbers=numbers)[3] for numbers in ("1,024", "4,096")] == ["1.0", "7.0"]
+
+
+def test_advice_does_not_hide_that_seeds_overlap():
+    measured = made(lambda s, n: 0.9 if n == "associative-60-16" else 0.8, settings=["stacked"])
+    assert advised(measured)[-1] == "Associative LSTM, 16 copies"
+    measured["stacked", "mlstm-1x31"][1]["accuracy"] = 0.92
+    assert advised(measured)[2:] == ["mLSTM 0.84 (0.80 to 0.92)", "1.0", "seeds overlap"]
+
+
+def test_better_forms_of_ours_are_named():
+    better = {"associative-60-16": 0.94, "associative-60-16-shift": 0.985, "deltanet-1x32": 1.0}
+    assert advised(made(lambda s, n: better.get(n, 0.95)))[1] == "shifts 0.98"
+    assert advised(made())[1] == "–"
+
+
+def test_advice_says_who_recalls_and_keeps_track():
+    def accuracy(setting, network):
+        if setting == "s5":
+            return 0.97 if network == "gated-deltanet-1x32-negative" else 0.3
+        if setting in ("parity", "modular-arithmetic"):
+            return 0.98 if network == "associative-60-16" else 0.5
+        return 0.8 if network == "mlstm-1x31" else 0.95
+
+    measured = made(accuracy)
+    ours = "Associative LSTM, 16 copies of parity (0.98) and modular arithmetic (0.98); Mamba-2 of none; "
+    assert f"keep track beyond the lengths trained: {ours}" in advice(measured)
+    assert "; Gated DeltaNet, eigenvalues from -1 of swaps of five (0.97)." in advice(measured)
+    assert "mLSTM of" not in advice(measured)
+    assert "Not tried" not in advice(measured)
+    del measured["mqar", "deltanet-1x32-negative"]
+    assert " Not tried on recall: DeltaNet, eigenvalues from -1." in advice(measured)
+    short = made(lambda s, n: 0.5 if s == "mqar" else accuracy(s, n))
+    assert ours in advice(short)  # of MQAR the longest training counts
+    assert "lengths trained" not in advice(made())
+
+
+def test_rivals_that_do_not_learn_what_is_reported_are_named():
+    measured = made(lambda s, n: 0.95)
+    assert "authors report" not in findings(measured, [], [])
+    for row, accuracy in zip(measured["mqar", "mamba2-4x32"], (0.2, 0.7, 0.98), strict=True):
+        row["accuracy"] = accuracy
+    assert "about 4,096 numbers: Mamba-2 (0.63, best seed 0.98). So" in findings(measured, [], [])
+
+
+def test_the_mean_over_mads_tasks_is_told_of_those_that_were_run_on_all():
+    measured = made(lambda s, n: {"mad-fuzzy": 0.1}.get(s, 0.6) if n == "associative-60-16" else 0.4)
+    del measured["mad-noisy", "mamba2-4x16"]
+    said = "**MAD**, mean accuracy over its five tasks: Associative LSTM, 16 copies 0.50, LSTM 0.40, mLSTM 0.40, "
+    assert f"{said}DeltaNet 0.40, Gated DeltaNet 0.40, Attention 0.40." in findings(measured, [], [])
+
+
+def test_the_best_mean_and_those_whose_seeds_overlap_with_it_are_bold():
+    close = {"associative-60-16": 0.9951, "deltanet-1x32": 0.9902, "mamba2-4x16": 0.9949}
+    said = by_size(made(lambda s, n: close.get(n, 0.5), settings=["stacked"]))
+    assert said.count("**1.00 (1.00 to 1.00)**") == 1
+    assert "**0.99" not in said
+    del close["associative-60-16"]
+    measured = made(lambda s, n: close.get(n, 0.5), settings=["stacked"])
+    assert by_size(measured).count("**0.99 (0.99 to 0.99)**") == 2  # alike as they are shown
+    measured["stacked", "mlstm-1x31"][0]["accuracy"] = 0.9949
+    assert "**0.66 (0.50 / 0.50 / 0.99)**" in by_size(measured)
+
+
+def test_seeds_that_lie_far_apart_are_each_told():
+    measured = made(settings=["stacked"])
+    for row, accuracy in zip(measured["stacked", "mlstm-1x31"], (0.97, 0.03, 0.64), strict=True):
+        row["accuracy"] = accuracy
+    assert " | **0.55 (0.03 / 0.64 / 0.97)** | " in by_size(measured)
+
+
+def test_who_keeps_track_is_said_where_all_stand_beside_each_other():
+    def accuracy(setting, network):
+        return 0.95 if setting == "parity" and network in ("lstm-128", "gru-256") else 0.5
+
+    measured = made(accuracy)
+    del measured["modular-arithmetic", "mamba2-4x16"]
+    best = "Swaps of five: none, best Associative LSTM, 16 copies (0.50)"
+    assert f"seeds. Parity: LSTM (0.95); GRU (0.95). {best}.\n" in findings(measured, [], [])
+    del measured["s5", "gru-256"]
+    assert f"{best}; not yet run: GRU.\n" in findings(measured, [], [])
+    assert "lengths trained" not in findings(made(settings=["stacked"]), [], [])
+
+
+def test_copies_answer_whether_binding_must_fail():
+    def said(best):
+        return findings(made(lambda s, n: best if n.endswith("-16") else 0.2), [], [])
+
+    assert "(arXiv 2604.05030)? No, if it has copies. By" in said(0.95)
+    assert "(arXiv 2604.05030)? Here it does. By" in said(0.5)
+    assert "pairs: 1 (1,000 numbers) 0.20, 4 (1,000 numbers) 0.20, 16 (1,000 numbers) 0.95. With" in said(
+        0.95
+    )
+
+
+def test_the_answer_blames_what_the_numbers_blame():
+    def said(seeds=SEEDS, **numbers):
+        return findings(made(), [reason(seed=seed, **numbers) for seed in seeds], [])
+
+    noise, keys = "the others drown them", ": keys as unlike as random ones would mend less than a quarter"
+    assert f"{noise}{keys}. Right as they are, by what" in said()
+    assert "random ones: 4 copies of N_h 52 0.40, 1.00, 0.45.\n" in said()
+    assert noise in said(random_keys=0.7)
+    assert keys not in said(random_keys=0.7)
+    assert noise not in said(alone=0.6)
+    assert "of 32 stacked ones. Right as they are, by what" in said(alone=0.6)
+    assert "stacked ones" not in said(right=0.95)
+    assert "stacked ones" not in said(seeds=SEEDS[:2])
+
+
+def test_how_soon_answers_are_found_is_told_of_the_middle_size(tmp_path):
+    measured = made(lambda s, n: 0.3 if n == "lstm-128" else 0.9, settings=["mqar"])
+    its = measured["mqar", "deltanet-1x32"]
+    its[0]["bits"] = [[100, 1.0]]  # the seed in the middle is told
+    assert "; DeltaNet (400); " in findings(measured, [], [])
+    its[1]["bits"] = [[100, 3.0], [200, 1.0]]
+    said = findings(measured, [], [])
+    assert "LSTM, GRU, Unitary RNN 256): DeltaNet (200); Associative LSTM, " in said
+    assert "; Associative LSTM, 16 copies (400); " in said
+    assert "; not in the time: LSTM (at the end 2.0)." in said
+    its[0]["diverged"] = True
+    assert "; DeltaNet (400); " in findings(measured, [], [])
+    assert "| LSTM 128 | 200 | 300 | – | – | 2.50 |" in page_of(measured, [], [], [])
+    write(tmp_path, list(itertools.chain(*measured.values())), [])
+    assert (tmp_path / "learning.png").is_file()
+    slow = made(lambda s, n: 0.3, settings=["mqar"])
+    assert "LSTM, GRU, Unitary RNN 256): not in the time: " in findings(slow, [], [])
+    del measured["mqar", "associative-60-16"]
+    assert "How soon" not in findings(measured, [], [])
+
+
+def test_the_price_is_told_beside_deltanet():
+    costs = [
+        {"network": name, "parameters": 80, "step_milliseconds": step, "token_microseconds": token}
+        for name, step, token in (("associative-60-16", 60.0, 300.0), ("deltanet-1x32", 40.0, 600.0))
+    ]
+    said = "operations): with about 1,024 numbers weights 1.0, a training step 1.5, a token 0.5."
+    assert said in findings(made(), [], costs)
+    assert "DeltaNet's" not in findings(made(), [], costs[:1])
+    assert {"associative-60-16", "deltanet-1x32", "associative-240-16"} <= {p.name for p in cost.points()}
+
+
+def test_the_block_of_the_documentation_is_replaced_and_nothing_else():
+    text = f"# Title\n\n{BEGIN}\nwhat was there\n{END}\n\nafter\n"
+    once = filled(text, made(), [], [])
+    assert once.startswith("# Title\n\n")
+    assert once.endswith("\n\nafter\n")
+    assert "what was there" not in once
+    assert filled(once, made(), [], []) == once
