@@ -69,7 +69,7 @@ def advice(measured: Measured) -> str:
     """Who should use what, then a row for every task and size at which ours stands beside all of today's networks."""
     verdicts = [
         verdict
-        for name, size in itertools.product(("stacked", "stacked-64", "mqar", "mqar-long"), SIZES)
+        for name, size in itertools.product(("stacked", "stacked-64", "mqar"), SIZES)
         if (verdict := _verdict(measured, name, size))
     ]
     if not verdicts:

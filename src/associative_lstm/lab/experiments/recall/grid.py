@@ -17,9 +17,10 @@ step of those that it would be drawn from. At first all their maps started alike
 and a single head drew its time step by chance: so Mamba-2 recalled 0.26 of MQAR with 1,024 numbers, mLSTM 0.74, Gated
 DeltaNet 0.61. All runs of these three were made anew. Two of them still answer MQAR with some seeds only. One head in
 the place of Mamba-2's four, and the slowest decay for it and for Gated DeltaNet, did not mend that in trials with
-seeds 0 and 1 (Mamba-2 0.94 and 0.25, Gated DeltaNet 0.73), so it is trained for 32 passes, as published, as well
-(``mqar-long``, with claims 12s and 12t, planned after the shorter ones were seen; so was ours with shifts on 64
-pairs, and delta rules with eigenvalues from -1 on recall, claim 12u, which were on state tracking alone).
+seeds 0 and 1 (Mamba-2 0.94 and 0.25, Gated DeltaNet 0.73), so those that recalled less than 0.9 in 13 passes are
+trained for 32, as published, as well (``mqar-long``, with claim 12s, planned after the shorter ones were seen; so was
+ours with shifts on 64 pairs, and delta rules with eigenvalues from -1 on recall, claim 12t, which were on state
+tracking alone).
 
 State tracking is scored after every step. Scored after the last alone, as published, parity was not learned by an
 LSTM in 1,500 minibatches, and by ours with one of three seeds: there was nothing to compare. That was changed after
@@ -136,6 +137,9 @@ MODERN: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """Today's networks, by the size of the state."""
+
+SLOW = ("mlstm-1x31", "mamba2-4x16", "gated-deltanet-1x32")
+"""Those of about 1,024 numbers that recalled less than 0.9 of MQAR in 13 passes."""
 
 MODERN_KINDS = tuple(_BY_NAME[name].kind for name in MODERN["medium"])
 
@@ -265,7 +269,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "MQAR, 4 pairs, 32 passes",
                 "mqar",
                 64,
-                [_BY_NAME[name] for name in ("associative-60-16", *MODERN["medium"])],
+                [_BY_NAME[name] for name in SLOW],
                 {"previous": True},
                 minibatches=5000,
             ),
