@@ -1,5 +1,6 @@
 """The recall comparison: a fair grid, rates chosen by held-out cost, claims that can hold and fail."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 import torch
 
 from associative_lstm.lab.cli import main
+from associative_lstm.lab.experiments.learning.curves import FURTHER
 from associative_lstm.lab.experiments.learning.judging import preparation
 from associative_lstm.lab.experiments.learning.runs import Logs, make_runs, read_curve
 from associative_lstm.lab.experiments.recall import cost, grid, study
@@ -73,7 +75,7 @@ def test_a_rate_is_chosen_by_the_cost_on_the_test_split(tmp_path):
         ({3e-2: 0.3}, 0.5, 1e-1),  # and the one beyond it, too
         ({3e-2: 0.3}, 0.98, None),  # which solves the task
         ({3e-2: 0.9}, 0.5, None),
-        ({3e-2: 0.3, 1e-1: 0.2}, 0.5, None),  # no further
+        ({3e-2: 0.3, 1e-1: 0.2}, 0.5, None),  # no further than that
         ({3e-4: 0.3}, 0.5, 1e-4),
         ({3e-4: 0.3, 1e-4: 0.2}, 0.5, 3e-5),
     ],
@@ -90,6 +92,8 @@ def test_where_the_highest_or_the_lowest_rate_is_best_those_beyond_are_tried(
     assert (found.rate is None) == (asked is not None)
     if asked is not None:
         assert [job.config.learning_rate for job in found.needed][-1] == asked
+    by_training = read_curve(tmp_path, dataclasses.replace(curve, by_test=False))
+    assert all(job.config.learning_rate not in FURTHER.values() for job in by_training.needed)
 
 
 @pytest.mark.parametrize(
@@ -161,9 +165,33 @@ def test_every_claim_can_hold_and_fail():
             return 0.6
         if network.endswith(("shift", "60-13-4", "negative")) or network == "associative-16-16":
             return 0.1
+        if setting == "stacked" and network.startswith("deltanet"):
+            return 0.95
         return 0.3 if network.startswith("associative") else 0.7
 
     assert set(verdicts(made(bad)).values()) == {"fails"}
+
+
+@pytest.mark.parametrize("setting", ["stacked", "mqar"])
+@pytest.mark.parametrize("rule", ["deltanet-1x32", "gated-deltanet-1x32"])
+def test_a_delta_rule_that_recalls_less_with_other_eigenvalues_is_seen(setting, rule):
+    def verdict(plain, negative):
+        changed = {(setting, rule): plain, (setting, f"{rule}-negative"): negative}
+        return verdicts(made(lambda s, n: changed.get((s, n), 0.95)))["12t"]
+
+    assert verdict(0.95, 0.94) == "holds"
+    assert verdict(0.95, 0.9) == "fails"
+    assert verdict(0.8, 0.5) == "holds"  # one that does not recall without them either tells nothing
+    assert verdicts(made(lambda s, n: 0.8))["12t"] == "undecided"
+
+
+def test_rivals_that_diverged_prove_nothing():
+    measured = made()
+    for row in measured["stacked", "deltanet-1x32"]:
+        row |= {"accuracy": 0.0, "diverged": True}
+    assert (verdicts(made())["12c"], verdicts(measured)["12c"]) == ("holds", "undecided")
+    measured["stacked", "mlstm-1x31"] = made(lambda s, n: 0.9)["stacked", "mlstm-1x31"]
+    assert verdicts(measured)["12c"] == "undecided"
 
 
 def test_what_cannot_be_told_is_undecided():
@@ -214,10 +242,20 @@ def test_a_network_that_differs_token_by_token_is_not_timed():
     assert cost.disagreement(model, x) > cost.TOLERANCE
 
 
-def test_the_plan_counts_runs_and_hours():
+def test_the_plan_counts_runs_and_hours(monkeypatch):
+    flushed = []
+
+    def step(trainer, train=cost.Trainer.train_step):
+        flushed.append(float(torch.full((), 1e-38) / 10) == 0.0)
+        return train(trainer)
+
+    monkeypatch.setattr(cost.Trainer, "train_step", step)
+    before = float(torch.full((), 1e-38) / 10)
     [(_, milliseconds, runs, hours)] = cost.plan("mqar-unaided", steps=1)
     assert runs == len(grid.RATES) + len(SEEDS)
     assert hours == pytest.approx(runs * SETTINGS["mqar-unaided"].minibatches * milliseconds / 3.6e6)
+    assert flushed == [True] * 3  # as in a run, or gradients that vanish would slow it down
+    assert float(torch.full((), 1e-38) / 10) == before
 
 
 def test_ours_has_at_most_two_fifths_more_weights_than_rivals_of_four_times_its_state():

@@ -207,7 +207,8 @@ def _print_plan(settings: Mapping[str, object], jobs: int) -> None:
                 all_hours += hours
             advance()
     console.print(table)
-    console.print(f"in all {all_hours:.1f} core-hours: {all_hours / jobs:.1f} hours with --jobs {jobs}")
+    said = f"in all {all_hours:.1f} core-hours: {all_hours / jobs:.1f} hours with --jobs {jobs}"
+    console.print(f"{said}; more where rates beyond those of the sweep are asked for")
 
 
 def wikipedia_command(figure: WikipediaFigure) -> Callable[..., None]:

@@ -2,10 +2,10 @@
 
 Every curve, a network on a task, is treated alike, but for those at ``ONE_RATE``. Each learning rate of ``RATES``
 is trained for ``sweep_steps`` minibatches with the first seed; if the first or the last of them is best, the next
-one beyond (``BEYOND``) too. The one with the lowest mean cost over the last fifth of the minibatches is the
-curve's. An early lead says little: rates that cost at most half as much again (``CLOSE``) are trained twice as long
-and compared again, until one is left or their runs are whole. The best one's run is made as long as the curve
-(``steps``), and those of the other seeds.
+one beyond (``BEYOND``) too, and, where runs take minutes, one further (``FURTHER``). The one with the lowest mean
+cost over the last fifth of the minibatches is the curve's. An early lead says little: rates that cost at most half as
+much again (``CLOSE``) are trained twice as long and compared again, until one is left or their runs are whole. The
+best one's run is made as long as the curve (``steps``), and those of the other seeds.
 """
 
 import dataclasses

@@ -175,7 +175,7 @@ def read_curve(runs: Path, curve: Curve, read: Read = read_run) -> CurveRuns:
         made = {each.config.learning_rate: read(each.folder) for each in jobs}
         costs = {rate: _compared(curve, run, curve.sweep_steps) for rate, run in made.items()}
         best = min(costs, key=costs.__getitem__)  # where it is the lowest or the highest, the next one too
-        enough = beyond is FURTHER and made[best].answers(curve.sweep_steps) >= SOLVED
+        enough = beyond is FURTHER and any(run.answers(curve.sweep_steps) >= SOLVED for run in made.values())
         if best in (min(costs), max(costs)) and best in beyond and np.isfinite(costs[best]) and not enough:
             jobs.append(job(beyond[best], curve.sweep_steps))
     sweep = {each.config.learning_rate: read(each.folder) for each in jobs if is_run(each.folder)}

@@ -20,11 +20,14 @@ from associative_lstm.lab.experiments.recall.grid import (
     PAIRS,
     SEEDS,
     SETTINGS,
+    SIXTEEN,
     SIZES,
     TRACKING,
     Point,
     stands_in_the_middle,
+    whole,
 )
+from associative_lstm.lab.words import counted
 
 Costs = Sequence[Mapping[str, Any]]
 
@@ -50,9 +53,9 @@ class Verdict(NamedTuple):
     numbers: int
     ours: list[float]
     forms: list[str]  # other forms of ours that are better
-    best: str
-    theirs: list[float]
-    weights: float  # ours, of theirs
+    best: list[str]  # the best of the others, and those whose mean is as good
+    theirs: list[float]  # the seeds of the best
+    weights: float  # ours, as a multiple of those of the best
 
     @property
     def take(self) -> str:
@@ -62,7 +65,7 @@ class Verdict(NamedTuple):
             return "either"
         if overlap(self.ours, self.theirs):
             return "seeds overlap"
-        return OURS if lead > 0 else self.best
+        return OURS if lead > 0 else " or ".join(self.best)
 
 
 def advice(measured: Measured) -> str:
@@ -80,7 +83,7 @@ def advice(measured: Measured) -> str:
             f"{each.numbers:,}",
             spread(each.ours),
             ", ".join(each.forms) or "–",
-            f"{each.best} {spread(each.theirs)}",
+            f"{each.best[0]} {spread(each.theirs)}",
             f"{each.weights:.1f}",
             each.take,
         ]
@@ -92,15 +95,18 @@ def advice(measured: Measured) -> str:
         OURS,
         "better forms of it",
         "best of the others",
-        "weights, of theirs",
+        "weights, as a multiple of theirs",
         "take",
     ]
-    lead = " ".join(filter(None, [_for_recall(verdicts), _for_both(measured)]))
+    lead = "\n\n".join(filter(None, [_for_recall(verdicts), _for_both(measured)]))
     return (
-        f"**Who should use what.** {lead}\n\nOf networks with a state of fixed size, trained alike; accuracy on "
-        "held-out sequences, mean of three seeds (smallest to largest). Either: the means differ by at most "
-        f"{CLOSE}.\n\n{markdown_table(header, rows)}"
+        f"**Who should use what.** {lead}\n\nOf networks with a state of fixed size, trained alike: accuracy on "
+        f"held-out sequences, {_SEEDS}. Either: means that differ by at most {CLOSE}."
+        f"\n\n{markdown_table(header, rows)}"
     )
+
+
+_SEEDS = "means of three seeds (smallest to largest, or each where they lie far apart; one that diverged counts as 0)"
 
 
 def _verdict(measured: Measured, name: str, size: str) -> Verdict | None:
@@ -109,64 +115,67 @@ def _verdict(measured: Measured, name: str, size: str) -> Verdict | None:
     seeds = {point.kind: a for point, a in ranked}
     if not {OURS, *MODERN_KINDS} <= seeds.keys():
         return None
-    best = next(kind for kind in seeds if not kind.startswith(("Associative", "Attention")))
+    others = {kind: a for kind, a in seeds.items() if not kind.startswith(("Associative", "Attention"))}
+    first = next(iter(others.values()))
+    best = [kind for kind, a in others.items() if np.mean(a) >= np.mean(first) - CLOSE]
     forms = [
         f"{kind.partition(', ')[2]} {np.mean(a):.2f}"
         for kind, a in seeds.items()
         if kind.startswith("Associative") and np.mean(a) > np.mean(seeds[OURS]) + CLOSE
     ]
     weights = {point.kind: measured[name, point.name][0]["parameters"] for point, _ in ranked}
-    ratio = weights[OURS] / weights[best]
-    return Verdict(SETTINGS[name].title, SIZES[size], seeds[OURS], forms, best, seeds[best], ratio)
+    ratio = weights[OURS] / weights[best[0]]
+    return Verdict(SETTINGS[name].title, SIZES[size], seeds[OURS], forms, best, first, ratio)
 
 
 def _for_recall(verdicts: Sequence[Verdict]) -> str:
     """Who is ahead how often, where that can be told."""
-    ahead = sum(each.take == OURS for each in verdicts)
-    behind = Counter(each.take for each in verdicts if each.take == each.best)
-    of = f"of {len(verdicts)} comparisons at equal state"
-    if not ahead and not behind:
-        return f"To recall, either: neither ours nor the best of the others is ahead in any {of}."
-    others = " or ".join(behind)
-    who = "the Associative LSTM" if ahead > behind.total() else others
-    if ahead == behind.total():
+    takes = Counter(each.take for each in verdicts)
+    behind = [each for each in verdicts if each.take not in (OURS, "either", "seeds overlap")]
+    names = Counter(kind for each in behind for kind in each.best)
+    if len(behind) > takes[OURS]:
+        who = " or ".join(kind for kind, count in names.items() if count == max(names.values()))
+    elif takes[OURS] > len(behind):
+        who = "the Associative LSTM"
+    else:
         who = "neither before the other"
     return (
-        f"To recall, {who}: {of} ours is behind in {behind.total()}"
-        f"{f' ({others} ahead)' if behind and who != others else ''}, ahead in {ahead}."
+        f"To recall, {who}: in {len(verdicts)} comparisons at equal state, the Associative LSTM with 16 copies is "
+        f"ahead of the best of the others in {takes[OURS]}, behind in {len(behind)}, as good in {takes['either']}; "
+        f"in {takes['seeds overlap']} seeds overlap."
     )
 
 
 def _for_both(measured: Measured) -> str:
     """Which of those that recall keep track of what, with about 1,024 numbers; of MQAR the longest runs count."""
-    able, untried = [], []
-    for point in SETTINGS["parity"].points:
-        mqar = _whole(measured, "mqar-long", point) or _whole(measured, "mqar", point)
-        recalled = [_whole(measured, "stacked", point), mqar]
-        tracked = {name: _whole(measured, name, point, "longer") for name in TRACKING}
-        if point.size != "medium" or not all(tracked.values()):
+    able, open_recall, open_tracking = [], [], []
+    for point in SETTINGS["stacked"].points:
+        if point.size != "medium" or point.kind == "Attention":
             continue
+        long = whole(measured, "mqar-long", point.name)
+        recalled = [whole(measured, "stacked", point.name), long or whole(measured, "mqar", point.name)]
+        if any(a and np.mean(a) < 0.9 for a in recalled):
+            continue
+        kind = f"{point.kind} (MQAR in 32 passes)" if long else point.kind
+        tracked = {name: whole(measured, name, point.name, "longer") for name in TRACKING}
         if not all(recalled):
-            untried.append(point.kind)
-        elif min(np.mean(each) for each in recalled) >= 0.9:
+            open_recall.append(kind)
+        elif not all(tracked.values()):
+            open_tracking.append(kind)
+        else:
             means = {SETTINGS[name].title.lower(): float(np.mean(a)) for name, a in tracked.items()}
             kept = [f"{title} ({mean:.2f})" for title, mean in means.items() if mean >= 0.9]
-            able.append(f"{point.kind} of {' and '.join(kept) or 'none'}")
+            able.append(f"{kind}: {', '.join(kept) or 'none of them'}")
     if not able:
         return ""
-    titles = ", ".join(SETTINGS[name].title.lower() for name in TRACKING)
-    left = f" Not tried on recall: {', '.join(untried)}." if untried else ""
+    titles = [SETTINGS[name].title.lower() for name in TRACKING]
+    left = {"Recall as much, not run on all of these": open_tracking, "Not run on all of recall": open_recall}
     return (
-        f"To recall and keep track of a state, by what is tracked. With about 1,024 numbers and one layer these "
-        f"recall 90 % of 32 stacked pairs and of MQAR, and of {titles} keep track beyond the lengths trained: "
-        f"{'; '.join(able)}.{left}"
+        "To recall and to keep track of a state, it depends on what is tracked. With one layer and about 1,024 "
+        f"numbers these recall 90 % of 32 stacked pairs and of MQAR; of {', '.join(titles[:-1])} and {titles[-1]} "
+        f"they are right at 90 % of the steps beyond the lengths trained on: {'; '.join(able)}."
+        + "".join(f" {what}: {'; '.join(kinds)}." for what, kinds in left.items() if kinds)
     )
-
-
-def _whole(measured: Measured, name: str, point: Point, what: str = "accuracy") -> list[float]:
-    """Of every seed; empty if one is missing."""
-    rows = measured.get((name, point.name), ())
-    return [float(row[what]) for row in rows] if len(rows) >= len(SEEDS) else []
 
 
 def findings(measured: Measured, reasons: Reasons, costs: Costs) -> str:
@@ -191,10 +200,19 @@ def _unlearned(measured: Measured) -> str:
     ]
     if not weak:
         return ""
+    longer = [
+        f"{point.kind} ({np.mean(a):.2f}, best seed {max(a):.2f})"
+        for point, a in _ranked(measured, "mqar-long", "medium")
+    ]
+    passes = (
+        f" In 32 passes instead of 13, with about {SIZES['medium']:,} numbers: {'; '.join(longer)}."
+        if longer
+        else ""
+    )
     return (
         "**Who does not surely learn here what its authors report**, MQAR with 4 pairs and about "
-        f"{SIZES['large']:,} numbers: {', '.join(weak)}. So their means, here and below, say how they fare by this "
-        "training, and not what they can."
+        f"{SIZES['large']:,} numbers: {'; '.join(weak)}.{passes} So their means on this page say how they fare by "
+        "this training, and not what they can."
     )
 
 
@@ -203,12 +221,8 @@ def _tracks(measured: Measured) -> str:
     said = []
     for name in TRACKING:
         points = SETTINGS[name].points
-        found = {point.kind: measured.get((name, point.name), ()) for point in points}
-        means = {
-            k: float(np.mean([row["longer"] for row in rows]))
-            for k, rows in found.items()
-            if len(rows) >= len(SEEDS)
-        }
+        found = {point.kind: whole(measured, name, point.name, "longer") for point in points}
+        means = {kind: float(np.mean(a)) for kind, a in found.items() if a}
         if {OURS, *MODERN_KINDS} <= means.keys():
             able = [f"{kind} ({mean:.2f})" for kind, mean in means.items() if mean >= 0.9]
             best = max(means, key=means.__getitem__)
@@ -227,29 +241,36 @@ def _mad(measured: Measured) -> str:
     """The mean over MAD's tasks, of the networks that were run on all of them."""
     means = {}
     for point in SETTINGS[MAD[0]].points:
-        found = [_whole(measured, name, point) for name in MAD]
+        found = [whole(measured, name, point.name) for name in MAD]
         if all(found):
             means[point.kind] = float(np.mean(found))
     if OURS not in means or len(means) < 2:
         return ""
     best = sorted(means, key=lambda kind: -means[kind])
-    said = ", ".join(f"{kind} {means[kind]:.2f}" for kind in best)
-    return f"**MAD**, mean accuracy over its five tasks: {said}."
+    said = "; ".join(f"{kind} {means[kind]:.2f}" for kind in best)
+    return (
+        f"**MAD**, mean accuracy over five of its six tasks (about {SIZES['medium']:,} numbers, the LSTM "
+        f"{SIZES['small']}, attention more): {said}."
+    )
 
 
 def _copies(measured: Measured) -> str:
     """What copies buy, where all of it was measured: one ratio of pairs to copies beside itself."""
-    cells = {(p, n): measured.get((f"copies-{p}", f"associative-64-{n}"), ()) for p in PAIRS for n in COPIES}
-    if any(len(rows) < len(SEEDS) for rows in cells.values()):
+    where = {(p, n): (f"copies-{p}", f"associative-64-{n}") for p in PAIRS for n in COPIES}
+    seeds = {cell: whole(measured, *its) for cell, its in where.items()}
+    if not all(seeds.values()):
         return ""
-    means = {cell: float(np.mean([row["accuracy"] for row in rows])) for cell, rows in cells.items()}
-    some = ", ".join(f"{n} ({cells[16, n][0]['state']:,} numbers) {means[16, n]:.2f}" for n in (1, 4, 16))
-    alike = ", ".join(f"{n} of {p} pairs {means[p, n]:.2f}" for p, n in cells if p == 4 * n)
-    answer = "No, if it has copies" if means[16, 16] >= 0.9 else "Here it does"
+    means = {cell: float(np.mean(a)) for cell, a in seeds.items()}
+    states = {n: f"{measured[where[16, n]][0]['state']:,} numbers" for n in COPIES}
+    some = ", ".join(f"{counted(n, 'copy')} ({states[n]}) {means[16, n]:.2f}" for n in (1, 4, 16))
+    alike = ", ".join(f"{means[p, n]:.2f} of {p} pairs" for p, n in where if p == 4 * n)
+    answer = ""
+    if means[16, 16] >= 0.9:
+        answer = " No." if means[16, 1] >= 0.9 else " No, if it has copies."
     return (
-        f"**Must holographic binding fail at recall**, for its capacity (arXiv 2604.05030)? {answer}. By the number "
-        f"of copies, with the same 64 units and weights, it recalls of 16 stacked pairs: {some}. With four pairs for "
-        f"every copy, copies recall {alike}."
+        f"**Must holographic binding fail at recall**, for its capacity (arXiv 2604.05030)?{answer} With the same 64 "
+        f"units and weights it recalls of 16 stacked pairs, by copies: {some}. With four pairs for every copy it "
+        f"recalls, from 1 copy to 8: {alike}."
     )
 
 
@@ -297,9 +318,9 @@ def by_network(reasons: Reasons) -> list[dict[str, Any]]:
 def _how_soon(measured: Measured) -> str:
     """When an answer costs less than a guess among the values that were shown; of the middle size, with ours."""
     found = {
-        point.kind: rows
+        point.kind: measured["mqar", point.name]
         for point in SETTINGS["mqar"].points
-        if len(rows := measured.get(("mqar", point.name), ())) >= len(SEEDS) and stands_in_the_middle(point)
+        if whole(measured, "mqar", point.name) and stands_in_the_middle(point)
     }
     if OURS not in found:
         return ""
@@ -333,8 +354,8 @@ def _price(costs: Costs) -> str:
     rows = {row["network"]: row for row in costs}
     said = []
     for size, ours, theirs in (
-        ("medium", "associative-60-16", "deltanet-1x32"),
-        ("large", "associative-240-16", "deltanet-1x64"),
+        ("medium", SIXTEEN["medium"], "deltanet-1x32"),
+        ("large", SIXTEEN["large"], "deltanet-1x64"),
     ):
         if {ours, theirs} <= rows.keys():
             weights, step, token = (
@@ -362,17 +383,16 @@ def by_size(measured: Measured) -> str:
         return ""
     cells: dict[str, dict[tuple[str, str], str]] = {}
     for column, ranked in columns.items():
-        fixed = [a for point, a in ranked if point.kind != "Attention"]
+        best = max(np.mean(a) for point, a in ranked if point.kind != "Attention")
         for point, a in ranked:
-            first = point.kind != "Attention" and (overlap(a, fixed[0]) or _shown(a) == _shown(fixed[0]))
+            first = point.kind != "Attention" and np.mean(a) >= best - CLOSE
             cells.setdefault(point.kind, {})[column] = f"**{spread(a)}**" if first else spread(a)
     header = ["network", *(f"{SETTINGS[name].title}: {SIZES[size]:,}" for name, size in columns)]
     kinds = dict.fromkeys(point.kind for name, _ in columns for point in SETTINGS[name].points)
     rows = [[kind, *(cells[kind].get(column, "–") for column in columns)] for kind in kinds if kind in cells]
     about = (
-        "Accuracy on held-out sequences by task and numbers of state, means over three seeds (smallest to largest, "
-        "or each where they lie far apart; one that diverged counts as 0). Bold: the best mean of those with a state "
-        "of fixed size, unlike attention's, and those whose seeds overlap with it. –: not planned, or not yet run."
+        f"Accuracy on held-out sequences by task and numbers of state, {_SEEDS}. Bold: the best mean of those with a "
+        f"state of fixed size, unlike attention's, and those at most {CLOSE} lower. –: not planned, or not yet run."
     )
     return f"{about}\n\n{markdown_table(header, rows)}"
 
@@ -381,19 +401,14 @@ def _ranked(measured: Measured, name: str, size: str) -> list[tuple[Point, list[
     """The networks of this size all of whose seeds are there, and their accuracies: the best first."""
     found = []
     for point in SETTINGS[name].points:
-        rows = measured.get((name, point.name), ())
-        if point.size == size and len(rows) >= len(SEEDS):
-            found.append((point, [float(row["accuracy"]) for row in rows]))
+        if point.size == size and (a := whole(measured, name, point.name)):
+            found.append((point, a))
     return sorted(found, key=lambda pair: -np.mean(pair[1]))
 
 
 def overlap(a: Sequence[float], b: Sequence[float]) -> bool:
     """Whether seeds of one are among those of the other."""
     return min(a) <= max(b) and min(b) <= max(a)
-
-
-def _shown(values: Sequence[float]) -> str:
-    return f"{np.mean(values):.2f}"
 
 
 def spread(values: Sequence[float]) -> str:

@@ -49,10 +49,11 @@ def draw(measured: Measured) -> Figure:
         panels.append(functools.partial(_by_pairs, measured=measured))
     if "stacked" in there:
         panels.append(functools.partial(_by_size, measured=measured, name="stacked", what="parameters"))
-    panels.append(functools.partial(_by_ratio, measured=measured))
+    if there.intersection(f"copies-{pairs}" for pairs in PAIRS):
+        panels.append(functools.partial(_by_ratio, measured=measured))
     if tracked := [name for name in TRACKING if name in there]:
         panels.append(functools.partial(_beyond, measured=measured, tracked=tracked))
-    columns = min(3, len(panels))
+    columns = max(1, min(3, len(panels)))
     lines = -(-len(panels) // columns)
     with style():
         figure = Figure(figsize=(4.6 * columns, 3.9 * lines + 1), layout="constrained")
@@ -75,11 +76,9 @@ def _look(point: Point) -> tuple[str, str, str]:
     if point.kind.startswith("Associative LSTM"):
         return _OURS.get(point.kind, (SKY, "", _FEWER.get(point.values["copies"], "o")))
     colour, line = NETWORKS[point.values["model"]].look(point.values)
-    return (
-        colour,
-        "" if point.kind == "Attention" else "--" if point.values.get("negative_eigenvalues") else line,
-        "o",
-    )
+    if point.values.get("negative_eigenvalues"):
+        return colour, "--", "*"
+    return colour, "" if point.kind == "Attention" else line, "o"
 
 
 def _by_size(axes: Axes, measured: Measured, name: str, what: str) -> None:
@@ -107,7 +106,7 @@ def _by_size(axes: Axes, measured: Measured, name: str, what: str) -> None:
             color=colour,
             markerfacecolor="white" if grows else colour,
             linewidth=2.4 if ours else 1.2,
-            markersize=6 if ours else 5,
+            markersize=8 if marker == "*" else 6 if ours else 5,
             zorder=3 if ours else 2,
             label=f"{kind} (its state grows)" if grows else kind,
         )
@@ -133,6 +132,8 @@ def _by_pairs(axes: Axes, measured: Measured) -> None:
     """A line for every kind of network of about 1,024 numbers."""
     for point in SETTINGS[_BY_PAIRS[-1]].points:
         found = {name: measured[name, point.name] for name in _BY_PAIRS if (name, point.name) in measured}
+        if not found:
+            continue
         x = [SETTINGS[name].values["pairs"] for name in found]
         means = [np.mean([float(row["accuracy"]) for row in rows]) for rows in found.values()]
         colour, line, marker = _look(point)
@@ -166,15 +167,14 @@ def _beyond(axes: Axes, measured: Measured, tracked: list[str]) -> None:
                 continue
             colour, line, marker = _look(point)
             place = column + 0.7 * (k / max(1, len(kinds) - 1) - 0.5)
-            turned = bool(point.values.get("negative_eigenvalues"))
             axes.plot(
                 [place],
                 [np.mean([float(row["longer"]) for row in measured[name, point.name]])],
                 linestyle=line or "none",
-                marker="*" if turned else marker,
+                marker=marker,
                 color=colour,
                 markerfacecolor="white" if kind == "Attention" else colour,
-                markersize=8 if turned else 6,
+                markersize=8 if marker == "*" else 6,
                 label=f"{kind} (its state grows)" if kind == "Attention" else kind,
             )
         guess = 2 ** -TASKS[SETTINGS[name].task].chance

@@ -21,16 +21,14 @@ from associative_lstm.lab.experiments.recall.answer import (
     spread,
 )
 from associative_lstm.lab.experiments.recall.forgetting import SEQUENCES, Reasons
-from associative_lstm.lab.experiments.recall.grid import DRAWN, MAD, SEEDS, SETTINGS, TRACKING, Point
+from associative_lstm.lab.experiments.recall.grid import DRAWN, MAD, SEEDS, SETTINGS, TRACKING, Point, whole
 from associative_lstm.lab.experiments.recall.published import MQAR, PARITY
 from associative_lstm.lab.files import write_atomically
 from associative_lstm.lab.tasks import TASKS
 
 _POWERS = ("interference", "random_interference", "expected")
 
-_SMALLER = (
-    "All with about 1,000 numbers of state, but LSTM and GRU with 256, and attention, whose state grows."
-)
+_SMALLER = "All with about 1,000 numbers of state, but {} with 256, and attention, whose state grows."
 
 _BITS = (6, 2.2, PAST, 0.5)
 """Something is known; nearly as much as for a guess among the four; more than that; nearly the right one."""
@@ -55,9 +53,12 @@ def page_of(measured: Measured, claims: Sequence[Claim], costs: Costs, reasons: 
     lines += ["## How soon answers are found", "", _learning_table(measured), ""]
     lines += ["## What copies buy", "", _copies_table(measured), ""]
     lines += ["## Why pairs are not recalled", "", _reasons_table(reasons), ""]
-    lines += ["## MAD", "", f"{_SMALLER} Accuracy on held-out sequences:", ""]
+    lines += ["## MAD", "", f"{_SMALLER.format('the LSTM')} Accuracy on held-out sequences:", ""]
     lines += [_wide_table(measured, MAD, "accuracy"), "", "## State tracking", ""]
-    lines += [f"{_SMALLER} At every step of held-out sequences of the lengths that were trained:", ""]
+    lines += [
+        f"{_SMALLER.format('LSTM and GRU')} At every step of held-out sequences of the lengths trained:",
+        "",
+    ]
     lines += [_wide_table(measured, TRACKING, "accuracy"), "", "Of longer ones, at the steps beyond:", ""]
     lines += [_wide_table(measured, TRACKING, "longer"), ""]
     lines += [_published_parity(), "", "## What it costs", "", _cost_table(costs), ""]
@@ -86,7 +87,7 @@ def _reasons_table(reasons: Reasons) -> str:
 def _left(measured: Measured) -> dict[str, list[Point]]:
     """By setting the networks that are still to be run."""
     return {
-        name: [p for p in setting.points if len(measured.get((name, p.name), ())) < len(SEEDS)]
+        name: [p for p in setting.points if not whole(measured, name, p.name)]
         for name, setting in SETTINGS.items()
     }
 

@@ -23,11 +23,11 @@ from associative_lstm.lab.experiments.recall.grid import (
     MAD,
     MODERN,
     PAIRS,
-    SEEDS,
     SETTINGS,
     SIXTEEN,
     SLOW,
     TRACKING,
+    whole,
 )
 from associative_lstm.lab.experiments.recall.page import page_of
 from associative_lstm.lab.files import write_atomically
@@ -131,29 +131,20 @@ def judge_all(measured: Measured) -> list[Claim]:
         missing = [
             f"{_label(setting, network)} on {SETTINGS[setting].title}"
             for setting, network in needs
-            if not _whole(measured, setting, network)
+            if not whole(measured, setting, network)
         ]
         holds, numbers = (None, {"not_yet_run": "; ".join(missing)}) if missing else decide(measured)
         claims.append(dataclasses.replace(judge(sentence, criterion, holds, **numbers), key=key))
     return claims
 
 
-def _whole(measured: Measured, setting: str, network: str) -> bool:
-    return len(measured.get((setting, network), ())) >= len(SEEDS)
-
-
-def accuracies(measured: Measured, setting: str, network: str, what: str = "accuracy") -> list[float]:
-    """Of every seed."""
-    return [float(row[what]) for row in measured[setting, network]]
-
-
 def _mean(measured: Measured, setting: str, network: str, what: str = "accuracy") -> float:
-    return float(np.mean(accuracies(measured, setting, network, what)))
+    return float(np.mean(whole(measured, setting, network, what)))
 
 
 def _seeds(measured: Measured, setting: str, network: str) -> str:
     """The mean, and the worst and the best seed."""
-    found = accuracies(measured, setting, network)
+    found = whole(measured, setting, network)
     return f"{np.mean(found):.3f} ({min(found):.2f} to {max(found):.2f})"
 
 
@@ -178,16 +169,25 @@ def _reaches(setting: str, networks: Sequence[str], least: float) -> Callable[..
 
 
 def _not_behind(setting: str, ours: str, rivals: Sequence[str]) -> Callable[..., Judged]:
-    """Ours is at most ``CLOSE`` below each of the rivals."""
+    """Ours is at most ``CLOSE`` below each of the rivals; not to be told if a run of one of them diverged."""
 
     def decide(measured: Measured) -> Judged:
         means = {name: _mean(measured, setting, name) for name in (ours, *rivals)}
         numbers: dict[str, float | str] = {
             _label(setting, name): _seeds(measured, setting, name) for name in means
         }
+        if _diverged(measured, setting, rivals):
+            return None, numbers | {"reason": _DIVERGED}
         return all(means[ours] >= means[rival] - CLOSE for rival in rivals), numbers
 
     return decide
+
+
+_DIVERGED = "a run of a rival diverged"
+
+
+def _diverged(measured: Measured, setting: str, networks: Sequence[str]) -> bool:
+    return any(row.get("diverged") for name in networks for row in measured[setting, name])
 
 
 def _ahead(setting: str, ours: str, rivals: Sequence[str], by: float) -> Callable[..., Judged]:
@@ -196,10 +196,10 @@ def _ahead(setting: str, ours: str, rivals: Sequence[str], by: float) -> Callabl
     def decide(measured: Measured) -> Judged:
         numbers: dict[str, float | str] = {}
         verdicts: list[bool | None] = []
-        a = accuracies(measured, setting, ours)
+        a = whole(measured, setting, ours)
         numbers[_label(setting, ours)] = float(np.mean(a))
         for rival in rivals:
-            b = accuracies(measured, setting, rival)
+            b = whole(measured, setting, rival)
             numbers[_label(setting, rival)] = float(np.mean(b))
             apart = min(a) > max(b) or max(a) < min(b)
             verdicts.append(bool(np.mean(a) >= np.mean(b) + by) if apart else None)
@@ -253,8 +253,8 @@ def _generalises(measured: Measured) -> Judged:
         longer = _mean(measured, "parity", name, "longer")
         numbers[f"{_label('parity', name)}, longer"] = longer
         verdicts.append(longer <= 0.6)
-        if any(row.get("diverged") for row in measured["parity", name]):
-            return None, numbers | {"reason": "a run of a rival diverged"}
+    if _diverged(measured, "parity", MODERN["medium"]):
+        return None, numbers | {"reason": _DIVERGED}
     return all(verdicts), numbers
 
 
@@ -277,19 +277,27 @@ def _as_many_weights(measured: Measured) -> Judged:
 
 
 def _open_loop(measured: Measured) -> Judged:
-    return _on_both(measured, _OPEN, SIXTEEN["medium"])
+    return _none_behind(measured, [(setting, _OPEN, SIXTEEN["medium"]) for setting in _BOTH])
 
 
 def _turned(measured: Measured) -> Judged:
-    judged = [_on_both(measured, f"{name}-negative", name) for name in _DELTA_RULES]
-    return all(holds for holds, _ in judged), {k: v for _, its in judged for k, v in its.items()}
+    """What the other recalls too little of tells nothing."""
+    pairs = [(f"{name}-negative", name) for name in _DELTA_RULES]
+    told = [(s, *pair) for s in _BOTH for pair in pairs if _mean(measured, s, pair[1]) >= 0.9]
+    return _none_behind(measured, told)
 
 
-def _on_both(measured: Measured, network: str, other: str) -> Judged:
-    """A network is not behind another on both tasks of recall."""
-    both = {s: _not_behind(s, network, [other])(measured) for s in _BOTH}
-    numbers = {f"{s}, {name}": value for s, (_, its) in both.items() for name, value in its.items()}
-    return all(holds for holds, _ in both.values()), numbers
+def _none_behind(measured: Measured, compared: Sequence[tuple[str, str, str]]) -> Judged:
+    """The first network is not behind the second, setting by setting; undecided if one of these, or none, is told."""
+    verdicts: list[bool | None] = []
+    numbers: dict[str, float | str] = {}
+    for setting, network, other in compared:
+        holds, its = _not_behind(setting, network, [other])(measured)
+        verdicts.append(holds)
+        numbers |= {f"{setting}, {name}": value for name, value in its.items()}
+    if False in verdicts:
+        return False, numbers
+    return (None if None in verdicts or not verdicts else True), numbers
 
 
 def _on(setting: str, *networks: str) -> list[Need]:
@@ -378,7 +386,7 @@ CLAIMS: Mapping[str, tuple[str, str, list[Need], Callable[[Measured], Judged]]] 
         _generalises,
     ),
     "12p": (
-        "Over MAD's five tasks it is not behind an LSTM of a quarter of its state (ours).",
+        "Over five of MAD's six tasks it is not behind an LSTM of a quarter of its state (ours).",
         f"the mean over the tasks of the {_MEAN}: at most {CLOSE} below (a GRU had been planned as well, and was "
         "left out before any run of it, for its time)",
         [(task, name) for task in MAD for name in ("associative-60-16", "lstm-128")],
@@ -392,9 +400,9 @@ CLAIMS: Mapping[str, tuple[str, str, list[Need], Callable[[Measured], Judged]]] 
         _reaches("mqar-long", SLOW, 0.9),
     ),
     "12t": (
-        "With eigenvalues from -1, by which they keep track, delta rules recall as much as without (ours).",
-        f"32 stacked pairs, and MQAR with 4, about 1,024 numbers: {_MEAN} at most {CLOSE} lower on both, of DeltaNet "
-        "and of Gated DeltaNet (planned after the others were seen)",
+        "With eigenvalues from -1, by which they keep track of parity, delta rules recall as much as without (ours).",
+        f"32 stacked pairs, and MQAR with 4, about 1,024 numbers: {_MEAN} at most {CLOSE} lower, of DeltaNet and of "
+        "Gated DeltaNet, wherever the one without recalls 0.9 (planned after the others were seen)",
         [
             (setting, f"{name}{end}")
             for setting in _BOTH
