@@ -115,7 +115,7 @@ def _verdict(measured: Measured, name: str, size: str) -> Verdict | None:
     seeds = {point.kind: a for point, a in ranked}
     if not {OURS, *MODERN_KINDS} <= seeds.keys():
         return None
-    others = {kind: a for kind, a in seeds.items() if not kind.startswith(("Associative", "Attention"))}
+    others = {kind: a for kind, a in seeds.items() if kind in (*MODERN_KINDS, *FEWER)}
     first = next(iter(others.values()))
     best = [kind for kind, a in others.items() if np.mean(a) >= np.mean(first) - CLOSE]
     forms = [
