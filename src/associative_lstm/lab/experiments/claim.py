@@ -60,9 +60,9 @@ class Claim:
     @property
     def item(self) -> str:
         """The whole of it, as an item of a list in Markdown."""
-        which = f" ({self.key})" if self.key else ""
-        said = f"{self.sentence} Criterion: {self.criterion}. Measured: {self.measured}."
-        return f"- **{self.verdict}**{which}: {said}"
+        return (
+            f"- **{self.verdict}**: {self.sentence} Criterion: {self.criterion}. Measured: {self.measured}."
+        )
 
     def read(self, name: str) -> Reading | None:
         """The reading of this name, if there is one."""
