@@ -137,6 +137,22 @@ def test_advice_counts_ours_against_several():
     assert "in 2, behind in 1, as good in 3;" in said
 
 
+def test_ours_stands_beside_networks_of_as_many_weights():
+    means = {"associative-60-16": 0.8, "deltanet-1x64": 0.9, "mamba2-4x32": 0.7}
+    measured = made(lambda s, n: means.get(n, 0.5), settings=["stacked", "mqar"])
+    for name, weights in {"associative-60-16": 79_000, "deltanet-1x64": 58_000}.items():
+        for row in measured["stacked", name] + measured["mqar", name]:
+            row["parameters"] = weights
+    ranked = "DeltaNet 0.90, Associative LSTM, 16 copies 0.80, Mamba-2 0.70, mLSTM 0.50, Gated DeltaNet 0.50"
+    weights = "79,000 of ours with about 1,024 numbers of state, 58,000 to 70,000 of theirs with 4,096"
+    said = f"- **At about equal weights**, {weights}. Stacked MQAR, 32 pairs: {ranked}."
+    assert f"{said} MQAR, 4 pairs: {ranked}.\n" in findings(measured, [], [])
+    del measured["mqar", "mlstm-1x63"]
+    assert f"{said}\n" in findings(measured, [], [])
+    del measured["stacked", "associative-60-16"]
+    assert "equal weights" not in findings(measured, [], [])
+
+
 def test_advice_tells_the_weights_that_ours_takes():
     measured = made(settings=["stacked"])
     for row in measured["stacked", "associative-240-16"]:

@@ -15,6 +15,7 @@ from associative_lstm.lab.experiments.recall.grid import (
     COPIES,
     FEWER,
     MAD,
+    MODERN,
     MODERN_KINDS,
     OURS,
     PAIRS,
@@ -182,6 +183,7 @@ def findings(measured: Measured, reasons: Reasons, costs: Costs) -> str:
     """What else was found, as a list."""
     found = (
         _unlearned(measured),
+        _equal_weights(measured),
         _tracks(measured),
         _mad(measured),
         _copies(measured),
@@ -213,6 +215,26 @@ def _unlearned(measured: Measured) -> str:
         "**Who does not surely learn here what its authors report**, MQAR with 4 pairs and about "
         f"{SIZES['large']:,} numbers: {'; '.join(weak)}.{passes} So their means on this page say how they fare by "
         "this training, and not what they can."
+    )
+
+
+def _equal_weights(measured: Measured) -> str:
+    """Ours of the middle size beside the largest of today's: about as many weights, and a quarter of the state."""
+    said, weights = [], {}
+    for name in ("stacked", "mqar"):
+        points = [p for p in SETTINGS[name].points if p.name in (SIXTEEN["medium"], *MODERN["large"])]
+        seeds = {point.kind: whole(measured, name, point.name) for point in points}
+        if all(seeds.values()):
+            ranked = sorted(seeds, key=lambda kind: -np.mean(seeds[kind]))
+            means = ", ".join(f"{kind} {np.mean(seeds[kind]):.2f}" for kind in ranked)
+            said.append(f"{SETTINGS[name].title}: {means}.")
+            weights = {point.kind: measured[name, point.name][0]["parameters"] for point in points}
+    if not said:
+        return ""
+    theirs = [weights[kind] for kind in MODERN_KINDS]
+    return (
+        f"**At about equal weights**, {weights[OURS]:,} of ours with about {SIZES['medium']:,} numbers of state, "
+        f"{min(theirs):,} to {max(theirs):,} of theirs with {SIZES['large']:,}. {' '.join(said)}"
     )
 
 

@@ -1,7 +1,7 @@
-"""The pictures: what accuracy depends on, who stays right beyond the lengths trained; and how MQAR is learned."""
+"""The pictures: who recalls and who keeps track; what recall depends on besides; and how MQAR is learned."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib import colormaps
@@ -33,39 +33,49 @@ _FEWER = {1: "v", 4: "s"}
 """Markers of ours with fewer copies."""
 
 
+Panel = Callable[[Axes], None]
+
 _ON_STATE = ("stacked", "mqar")
 _BY_PAIRS = ("stacked", "stacked-64")
 
 
 def draw(measured: Measured) -> Figure:
-    """What recall depends on, and who keeps track: the panels that something was measured for, three in a row."""
+    """How much is recalled with how large a state, and who keeps track."""
     there = {setting for setting, _ in measured}
-    panels: list[Callable[[Axes], None]] = [
+    panels: list[Panel] = [
         functools.partial(_by_size, measured=measured, name=name, what="state")
         for name in _ON_STATE
         if name in there
     ]
-    if there.issuperset(_BY_PAIRS):
-        panels.append(functools.partial(_by_pairs, measured=measured))
-    if "stacked" in there:
-        panels.append(functools.partial(_by_size, measured=measured, name="stacked", what="parameters"))
-    if there.intersection(f"copies-{pairs}" for pairs in PAIRS):
-        panels.append(functools.partial(_by_ratio, measured=measured))
     if tracked := [name for name in TRACKING if name in there]:
         panels.append(functools.partial(_beyond, measured=measured, tracked=tracked))
-    columns = max(1, min(3, len(panels)))
-    lines = -(-len(panels) // columns)
+    return _in_a_row(panels)
+
+
+def draw_dependence(measured: Measured) -> Figure:
+    """What else recall depends on: weights, pairs, and copies."""
+    there = {setting for setting, _ in measured}
+    panels: list[Panel] = []
+    if "stacked" in there:
+        panels.append(functools.partial(_by_size, measured=measured, name="stacked", what="parameters"))
+    if there.issuperset(_BY_PAIRS):
+        panels.append(functools.partial(_by_pairs, measured=measured))
+    if there.intersection(f"copies-{pairs}" for pairs in PAIRS):
+        panels.append(functools.partial(_by_ratio, measured=measured))
+    return _in_a_row(panels)
+
+
+def _in_a_row(panels: Sequence[Panel]) -> Figure:
+    """The panels beside each other, with one legend for those that have none of their own."""
     with style():
-        figure = Figure(figsize=(4.6 * columns, 3.9 * lines + 1), layout="constrained")
-        grid = list(figure.subplots(lines, columns, squeeze=False).flat)
+        columns = max(1, len(panels))
+        figure = Figure(figsize=(4.6 * columns, 5.2), layout="constrained")
         handles: dict[str, Artist] = {}
-        for axes, panel in zip(grid, panels, strict=False):
+        for axes, panel in zip(figure.subplots(1, columns, squeeze=False).flat, panels, strict=False):
             panel(axes)
             if axes.get_legend() is None:
                 shown, labels = axes.get_legend_handles_labels()
                 handles |= dict(zip(labels, shown, strict=True))
-        for axes in grid[len(panels) :]:
-            axes.set_visible(False)
         if handles:
             shown, labels = list(handles.values()), list(handles)
             figure.legend(shown, labels, loc="outside lower center", ncols=columns, fontsize=9)

@@ -230,12 +230,12 @@ def block(measured: Measured, reasons: Reasons, costs: Costs) -> str:
     parts = [advice(measured)]
     if measured:
         parts += [
-            "![Accuracy by the numbers of state, by weights, by pairs, by pairs over copies, and beyond the lengths "
-            "trained](../results/recall/recall.png)",
+            "![Accuracy by the numbers of state, and beyond the lengths trained](../results/recall/recall.png)",
             findings(measured, reasons, costs),
             by_size(measured),
-            "Every table, the claims, [how MQAR is learned](../results/recall/learning.png) and what each network "
-            "costs: [results/recall](../results/recall/README.md).",
+            "Pictures: [recall by weights, pairs and copies](../results/recall/dependence.png), [how MQAR is "
+            "learned](../results/recall/learning.png). Every table, the claims and what each network costs: "
+            "[results/recall](../results/recall/README.md).",
         ]
     if measured and (left := sum(map(len, _left(measured).values()))):
         of = sum(len(setting.points) for setting in SETTINGS.values())

@@ -15,7 +15,7 @@ from associative_lstm.lab.experiments.claim import Claim, judge, write_claims
 from associative_lstm.lab.experiments.experiment import Advance, Experiment, Outcome
 from associative_lstm.lab.experiments.learning.runs import Logs, Run
 from associative_lstm.lab.experiments.recall import cost, forgetting, grid
-from associative_lstm.lab.experiments.recall.drawing import draw, draw_learning
+from associative_lstm.lab.experiments.recall.drawing import draw, draw_dependence, draw_learning
 from associative_lstm.lab.experiments.recall.grid import (
     CLOSE,
     COPIES,
@@ -104,6 +104,7 @@ def write(
     write_atomically(out / "README.md", page_of(measured, claims, kept, reasons).encode())
     written = [
         save_figure(draw(measured), out / "recall.png"),
+        save_figure(draw_dependence(measured), out / "dependence.png"),
         *([save_figure(learning, out / "learning.png")] if (learning := draw_learning(measured)) else []),
         numbers,
         out / "cost.json",
@@ -433,11 +434,8 @@ RECALL = RecallStudy(
     "Recall: beside what people use today",
     "How much networks recall with a state of the same size: MQAR, MAD, state tracking, and what each costs.",
     pictures=(
-        (
-            "recall.png",
-            "Accuracy by the numbers of state, by weights, by pairs, by pairs over copies, and beyond the lengths "
-            "trained",
-        ),
+        ("recall.png", "Accuracy by the numbers of state, and beyond the lengths trained"),
+        ("dependence.png", "Accuracy on stacked MQAR by weights, by pairs, and by pairs over copies"),
         ("learning.png", "MQAR, 4 pairs: what an answer costs in training, by minibatch"),
     ),
     page="README.md",
