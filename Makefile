@@ -5,7 +5,7 @@ BIN := .venv/bin
 # over half of what another has left.
 PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
 
-.PHONY: demo test test-gpu quick lint check-results torture docs notebooks test-lowest clean
+.PHONY: demo test test-gpu test-rivals quick lint check-results torture docs notebooks test-lowest clean
 
 demo: .venv/installed
 	$(BIN)/alstm demo
@@ -17,6 +17,11 @@ test: lint
 test-gpu: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[gpu]'
 	$(PYTEST) tests/kernels/associative/test_triton.py tests/test_benchmarks.py
+
+# Today's networks of the lab beside the packages of their authors and others, which `test` does not install.
+test-rivals: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[rivals]'
+	$(PYTEST) -rs tests/lab/rivals
 
 # What to run between two edits: a minute on two cores, a minute and a half the first time.
 quick: lint

@@ -12,7 +12,7 @@ def made(accuracy=lambda setting, network: 0.5, settings=SETTINGS, seeds=SEEDS):
             said = accuracy(setting.name, point.name)
             row = {"setting": setting.name, "network": point.name, "state": 1000, "parameters": 70_000}
             row |= {"rate": 3e-3, "accuracy": said}
-            if setting.name in grid.TRACKING:
+            if setting.name in (*grid.TRACKING, grid.UNAIDED):
                 row["longer"] = said
             if setting.name in grid.DRAWN:
                 costs = (7.0, 3.0, 2.0, 1.0) if said > 0.4 else (7.0, 5.0, 2.1, 2.0)
@@ -30,8 +30,9 @@ def best_of(ours, others):
             return max(0.1, 1 - 0.05 * int(setting[7:]) / int(network.split("-")[-1]))
         if setting == "mqar-unaided":
             return 0.2
-        if setting == "parity":
-            return 1.0 if network.split("-")[0] in ("associative", "lstm", "gru") else 0.5
+        if setting in ("parity", "modular-aided"):
+            tracks = network.split("-")[0] in ("associative", "lstm", "gru") and "open" not in network
+            return 1.0 if tracks else 0.5
         return ours if network.startswith("associative") else others
 
     return accuracy

@@ -167,6 +167,8 @@ def test_every_claim_can_hold_and_fail():
             return 0.1
         if setting == "stacked" and network.startswith("deltanet"):
             return 0.95
+        if setting == "parity" and "open" in network:
+            return 0.7
         return 0.3 if network.startswith("associative") else 0.7
 
     assert set(verdicts(made(bad)).values()) == {"fails"}
@@ -183,6 +185,28 @@ def test_a_delta_rule_that_recalls_less_with_other_eigenvalues_is_seen(setting, 
     assert verdict(0.95, 0.9) == "fails"
     assert verdict(0.8, 0.5) == "holds"  # one that does not recall without them either tells nothing
     assert verdicts(made(lambda s, n: 0.8))["12t"] == "undecided"
+
+
+def test_shifts_must_serve_on_all_that_they_are_judged_by():
+    def verdict(**shifts):
+        return verdicts(made(lambda s, n: shifts.get(s, 0.95) if n.endswith("shift") else 0.95))["12v"]
+
+    assert verdict() == verdict(mqar=0.94) == verdict(parity=0.91) == verdict(s5=0.1) == "holds"
+    assert verdict(mqar=0.9) == verdict(parity=0.8) == verdict(**{"modular-aided": 0.8}) == "fails"
+
+
+@pytest.mark.parametrize(
+    ("network", "right", "verdict"),
+    [
+        ("associative-60-16", 0.85, "fails"),
+        ("deltanet-1x32-negative", 0.7, "fails"),
+        ("mlstm-1x31", 0.55, "holds"),
+    ],
+)
+def test_on_modular_arithmetic_ours_must_stay_right_and_every_linear_network_not(network, right, verdict):
+    good = best_of(0.95, 0.95)
+    changed = {("modular-aided", network): right}
+    assert verdicts(made(lambda s, n: changed.get((s, n), good(s, n))))["12u"] == verdict
 
 
 def test_rivals_that_diverged_prove_nothing():

@@ -27,7 +27,7 @@ So was the second rate beyond those of the sweep (``FURTHER``). Curves that had 
 solved nothing got one more: on 32 stacked pairs ours with 4 heads and the GRU, and ours and the LSTM on swaps of five
 (claims 12h, 12l).
 
-Gated DeltaNet with eigenvalues from -1, which recalled 0.82 of MQAR in 13 passes, is trained for 32 as well, since the
+Gated DeltaNet with eigenvalues from -1, which recalled 0.82 of MQAR in 13 passes, is trained for 32 as well, as the
 others that recalled less than 0.9 are (planned after that was seen).
 
 State tracking is scored after every step. Scored after the last alone, as published, parity was not learned by an

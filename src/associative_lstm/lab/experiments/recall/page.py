@@ -21,11 +21,21 @@ from associative_lstm.lab.experiments.recall.answer import (
     spread,
 )
 from associative_lstm.lab.experiments.recall.forgetting import SEQUENCES, Reasons
-from associative_lstm.lab.experiments.recall.grid import DRAWN, MAD, SEEDS, SETTINGS, TRACKING, Point, whole
-from associative_lstm.lab.experiments.recall.published import MQAR, PARITY
+from associative_lstm.lab.experiments.recall.grid import (
+    DRAWN,
+    MAD,
+    SEEDS,
+    SETTINGS,
+    TRACKING,
+    UNAIDED,
+    Point,
+    whole,
+)
+from associative_lstm.lab.experiments.recall.published import MODULAR, MQAR, PARITY
 from associative_lstm.lab.files import write_atomically
 from associative_lstm.lab.tasks import TASKS
 
+_TRACKED = (*TRACKING, UNAIDED)
 _POWERS = ("interference", "random_interference", "expected")
 
 _SMALLER = "All with about 1,000 numbers of state, but {} with 256, and attention, whose state grows."
@@ -59,9 +69,9 @@ def page_of(measured: Measured, claims: Sequence[Claim], costs: Costs, reasons: 
         f"{_SMALLER.format('LSTM and GRU')} At every step of held-out sequences of the lengths trained:",
         "",
     ]
-    lines += [_wide_table(measured, TRACKING, "accuracy"), "", "Of longer ones, at the steps beyond:", ""]
-    lines += [_wide_table(measured, TRACKING, "longer"), ""]
-    lines += [_published_parity(), "", "## What it costs", "", _cost_table(costs), ""]
+    lines += [_wide_table(measured, _TRACKED, "accuracy"), "", "Of longer ones, at the steps beyond:", ""]
+    lines += [_wide_table(measured, _TRACKED, "longer"), ""]
+    lines += [_published_tracking(), "", "## What it costs", "", _cost_table(costs), ""]
     return "\n".join(lines)
 
 
@@ -162,9 +172,9 @@ def _wide_table(measured: Measured, names: Sequence[str], what: str) -> str:
     for kind in dict.fromkeys(point.kind for point in SETTINGS[names[0]].points):
         cells = []
         for name in names:
-            its = next(point.name for point in SETTINGS[name].points if point.kind == kind)
-            cells.append(spread([row[what] for row in measured.get((name, its), ()) if what in row]))
-        if any(cells):
+            its = next((point.name for point in SETTINGS[name].points if point.kind == kind), "")
+            cells.append(spread([row[what] for row in measured.get((name, its), ()) if what in row]) or "–")
+        if any(cell != "–" for cell in cells):
             rows.append([kind, *cells])
     return markdown_table(["network", *map(_heading, names)], rows) if rows else "Not yet run."
 
@@ -172,7 +182,7 @@ def _wide_table(measured: Measured, names: Sequence[str], what: str) -> str:
 def _heading(name: str) -> str:
     """Of a task, and of state tracking, where every answer is as likely, how often a guess is right."""
     title = SETTINGS[name].title
-    return f"{title} (guessing: {2 ** -TASKS[SETTINGS[name].task].chance:.2f})" if name in TRACKING else title
+    return f"{title} (guessing: {2 ** -TASKS[SETTINGS[name].task].chance:.2f})" if name in _TRACKED else title
 
 
 def _published() -> str:
@@ -186,11 +196,14 @@ def _published() -> str:
     )
 
 
-def _published_parity() -> str:
-    parity = ", ".join(f"{name} {accuracy:.2f}" for name, accuracy in PARITY)
+def _published_tracking() -> str:
+    parity, modular = (
+        ", ".join(f"{name} {accuracy:.2f}" for name, accuracy in each) for each in (PARITY, MODULAR)
+    )
     return (
-        "Published, not measured here: parity on longer sequences, after the last bit, on a scale where guessing is "
-        f"0, {parity} (arXiv 2411.12537)."
+        "Published, not measured here (arXiv 2411.12537): longer sequences, after the last symbol, on a scale where "
+        f"guessing is 0, the best of three seeds. Parity: {parity}. Modular arithmetic: {modular}; with three layers "
+        "and a short convolution, where there is one layer and no convolution here."
     )
 
 
@@ -232,10 +245,9 @@ def block(measured: Measured, reasons: Reasons, costs: Costs) -> str:
         parts += [
             "![Accuracy by the numbers of state, and beyond the lengths trained](../results/recall/recall.png)",
             findings(measured, reasons, costs),
-            by_size(measured),
             "Pictures: [recall by weights, pairs and copies](../results/recall/dependence.png), [how MQAR is "
-            "learned](../results/recall/learning.png). Every table, the claims and what each network costs: "
-            "[results/recall](../results/recall/README.md).",
+            "learned](../results/recall/learning.png). Every network, size and task, the claims, what was published, "
+            "and what each network costs: [results/recall](../results/recall/README.md).",
         ]
     if measured and (left := sum(map(len, _left(measured).values()))):
         of = sum(len(setting.points) for setting in SETTINGS.values())
