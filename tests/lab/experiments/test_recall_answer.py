@@ -256,6 +256,12 @@ def test_seeds_that_lie_far_apart_are_each_told():
     assert " | **0.55 (0.03 / 0.64 / 0.97)** | " in by_size(measured)
 
 
+def test_what_ours_recalls_without_the_symbol_before_is_said():
+    said = "ours recalls 0.42 of it; the others"
+    assert said in findings(made(lambda s, n: 0.42 if s == "mqar-unaided" else 0.9), [], [])
+    assert "Without the symbol" not in findings(made(settings=["mqar"]), [], [])
+
+
 def test_copies_answer_whether_binding_must_fail():
     def said(best, one=0.2):
         copies = {"16": best, "1": one}
