@@ -324,6 +324,66 @@ def test_consistently_takes_two_seeds(tmp_path):
     assert judged("5e", tmp_path).verdict == "undecided"
 
 
+def test_that_three_heads_solve_it_takes_one_seed_of_each(tmp_path):
+    for copies, costs in ((4, (0.05, 1.0)), (8, (1.0, 0.05))):
+        write_curve(tmp_path, "arithmetic", f"associative-lstm-3-heads-{copies}", *costs)
+    assert [judged(key, tmp_path).verdict for key in ("5b", "5e")] == ["holds", "fails"]
+    shutil.rmtree(tmp_path / "arithmetic" / "associative-lstm-3-heads-8")
+    write_curve(tmp_path, "arithmetic", "associative-lstm-3-heads-8", 1.0)
+    assert judged("5b", tmp_path).verdict == "fails"
+    cut_short(curve("arithmetic", "associative-lstm-3-heads-8"), tmp_path, 1e-3, 1, 50)
+    assert judged("5b", tmp_path).verdict == "undecided"  # that seed might have
+
+
+def test_what_is_steadier_so_far_may_be_lost_later(tmp_path):
+    for network in (OURS["xml"], "ntm"):
+        planned = curve("xml", network)
+        write_curve(tmp_path, "xml", network, 1.0)
+        for seed in planned.seeds:
+            shutil.rmtree(planned.folder(tmp_path, 1e-3, seed))
+            rises = [4.0, 1.0, 2.0] if network == "ntm" else [4.0, 1.0, 1.0]
+            steps = planned.steps - 20_000 * (network == "ntm")
+            write_run(
+                planned, tmp_path, 1e-3, seed, lambda s, v=rises: v[s // 20_000 if s < 60_000 else 2], steps
+            )
+    claim = judged("6c", tmp_path)
+    assert claim.verdict == "undecided"
+    assert claim.numbers["reason"] == "shorter than planned: NTM has 60,000 of 80,000 minibatches"
+
+
+def test_a_run_that_has_lost_what_it_had_learned_is_told(tmp_path):
+    planned = curve("xml", OURS["xml"])
+    write_curve(tmp_path, "xml", OURS["xml"], 1.0)
+    for seed in planned.seeds:
+        shutil.rmtree(planned.folder(tmp_path, 1e-3, seed))
+        lost = 2.5 if seed else 1.0
+        write_run(planned, tmp_path, 1e-3, seed, lambda s, lost=lost: 1.0 if s < 70_000 else lost)
+    [told] = [text for name, text in judged("6a", tmp_path).numbers.items() if name.endswith("final cost")]
+    assert told == "1.75 (1 to 2.5), 1 of 2 had been lower: 1"
+
+
+def test_an_early_lead_on_arithmetic_decides_nothing(tmp_path):
+    for copies in (1, 4, 8):
+        write_curve(tmp_path, "arithmetic", f"associative-lstm-{copies}", 1.0 if copies == 1 else 1.2)
+        write_curve(
+            tmp_path,
+            "arithmetic",
+            f"fast-associative-lstm-{copies}",
+            1.4 if copies == 1 else 1.2,
+            best=5e-3,
+        )
+    claim = judged("5a", tmp_path)
+    assert (claim.verdict, claim.read(FAST).verdict) == ("holds", "undecided")
+    assert claim.read(FAST).numbers["reason"] == "after 10,000 of 300,000 minibatches"
+
+
+def test_another_reading_says_what_it_lacks(tmp_path):
+    write_curve(tmp_path, "assignment", "associative-lstm-3-heads-4-batch-1", 0.1)
+    shutil.rmtree(curve("assignment", "associative-lstm-3-heads-4-batch-1").folder(tmp_path, 1e-3, 1))
+    reading = judged("6d", tmp_path).read("without W_hu")
+    assert reading.lacks == ("assignment/associative-lstm-3-heads-4-batch-1: 1 of 2 seeds",)
+
+
 def test_a_claim_is_judged_a_second_time_by_the_fast_recipe(tmp_path):
     for copies, cost in ((1, 1.0), (4, 0.5), (8, 0.8)):
         write_curve(tmp_path, "xml", f"associative-lstm-{copies}", cost)

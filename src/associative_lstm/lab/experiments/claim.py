@@ -20,6 +20,7 @@ class Reading:
     numbers: Mapping[str, float | str] = field(default_factory=dict)
     criterion: str = ""  # if it is another
     runs: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()  # as of a claim
 
     @property
     def measured(self) -> str:
@@ -109,9 +110,11 @@ def read_claims(path: Path) -> list[Claim]:
 
 
 def _read(content: dict[str, Any]) -> Claim:
-    readings = [Reading(**(each | {"runs": tuple(each["runs"])})) for each in content.get("readings", ())]
-    lists = {"runs": tuple(content.get("runs", ())), "lacks": tuple(content.get("lacks", ()))}
-    return Claim(**(content | lists | {"readings": tuple(readings)}))
+    def lists(of: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+        return {name: tuple(of.get(name, ())) for name in ("runs", "lacks")}
+
+    readings = [Reading(**(each | lists(each))) for each in content.get("readings", ())]
+    return Claim(**(content | lists(content) | {"readings": tuple(readings)}))
 
 
 def shown(value: float | str) -> str:

@@ -180,6 +180,8 @@ def _as_item(name: str, claim: Claim) -> list[str]:
                 verdict += f" ({reading.criterion})"
             same = reading.name != FAST and reading.numbers == claim.numbers
             again = "" if same else reading.measured
-            told = "; ".join(filter(None, (verdict, again)))
+            alone = [lack for lack in reading.lacks if lack not in claim.lacks]
+            lacks = f"stands on the runs there are: {'; '.join(alone)}" if alone else ""
+            told = "; ".join(filter(None, (verdict, again, lacks)))
             lines.append(f"  <br>{words}: {told}.")
     return lines

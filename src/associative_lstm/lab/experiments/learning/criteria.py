@@ -98,9 +98,13 @@ def solving(c: CurveRuns) -> str:
 
 
 def final_costs(runs: Sequence[Run], until: int) -> str:
-    """The final costs of the seeds, and how many of them were still falling."""
+    """The final costs of the seeds, how many of them were still falling, and how many have lost what they had."""
     falling = sum(measures.is_falling(run, until) for run in runs)
     ends = f", {falling} of {len(runs)} still falling" if falling else ""
+    lost = [run for run in runs if measures.has_lost_ground(run, until)]
+    if lost:
+        before = spread([measures.lowest_cost(run, until) for run in lost])
+        ends += f", {len(lost)} of {len(runs)} had been lower: {before}"
     return f"{spread([final_cost(run, until) for run in runs], 'diverged')}{ends}"
 
 
@@ -140,8 +144,13 @@ def compare(
     pairs: Sequence[tuple[str, str]],
     factor: float = 1.1,
     measure: Callable[..., float] = final_cost,
+    in_the_end: bool = False,
 ) -> Criterion:
-    """Every first network of ``pairs`` has a lower cost than the second."""
+    """Every first network of ``pairs`` has a lower cost than the second.
+
+    ``in_the_end``: undecided while one of them is shorter than is planned as the paper trained, where an early lead
+    is known to turn.
+    """
 
     def pair(first: CurveRuns, second: CurveRuns) -> Decision:
         until = _until(first, second)
@@ -151,8 +160,11 @@ def compare(
             second.label: spread(b, "diverged"),
             f"{second.label} over {first.label}": cost_ratio(a, b),
         }
+        if in_the_end and until < planned:
+            return None, numbers | {"reason": f"after {until:,} of {planned:,} minibatches"}
         return beats(a, b, factor), numbers
 
+    planned = min(curve(task, name).steps for name in itertools.chain(*pairs))
     return _all([on(task, both_names) for both_names in pairs], pair)
 
 
@@ -183,15 +195,20 @@ def _all_reach(
     reached: Callable[[CurveRuns, Run], bool],
     ended_early: Callable[[CurveRuns, Run, int], bool] = _ended_early,
     at_least: int = 1,
+    in_one_seed: bool = False,
 ) -> Criterion:
-    """All runs of the curves have ``reached`` it; undecided if the others diverged or ended too early.
+    """All runs of the curves, or one of each, have ``reached`` it; undecided if others diverged or ended too early.
 
     Runs of the fast recipe, too, have ended early if they are shorter than those as the paper trained are planned.
     """
 
     def one(need: Need, c: CurveRuns) -> Decision:
         left = [run for run in c.runs if not reached(c, run)]
-        open_ends = all(run.diverged or ended_early(c, run, curve(*need).steps) for run in left)
+        if in_one_seed and len(left) < len(c.runs):
+            left = []
+        open_ends = (any if in_one_seed else all)(
+            run.diverged or ended_early(c, run, curve(*need).steps) for run in left
+        )
         name = f"{c.curve.task}, {c.label}"
         numbers: Numbers = {
             f"{name}: solved at minibatch": solving(c),
@@ -209,9 +226,9 @@ def _solves(c: CurveRuns, run: Run) -> bool:
     return bool(np.isfinite(solved_at(run)))
 
 
-def solve(*needs: Need, seeds: int = 1) -> Criterion:
-    """All runs of the curves, of so many ``seeds`` at least, solve their task."""
-    return _all_reach(needs, _solves, at_least=seeds)
+def solve(*needs: Need, seeds: int = 1, in_one_seed: bool = False) -> Criterion:
+    """All runs of the curves, of so many ``seeds`` at least, solve their task; or one of each."""
+    return _all_reach(needs, _solves, at_least=seeds, in_one_seed=in_one_seed)
 
 
 def solve_before(*needs: Need) -> Criterion:
@@ -340,8 +357,9 @@ LEAST_WINDOWS = 10
 def steadier(task: str, networks: Sequence[str], *, where_both_are: bool = True) -> Criterion:
     """Whether the Associative LSTM's curve is less rough than the NTM's; undecided unless both have learned, slowly.
 
-    Over the range of costs ``where_both_are``, or each over its own: a lower curve has more to lose, and near the
-    floor the noise of the samples counts as much as a relapse.
+    And while one of them is shorter than planned: what it has learned may be lost later. Over the range of costs
+    ``where_both_are``, or each over its own: a lower curve has more to lose, and near the floor the noise of the
+    samples counts as much as a relapse.
     """
 
     def decide(found: Found) -> Decision:
@@ -356,6 +374,11 @@ def steadier(task: str, networks: Sequence[str], *, where_both_are: bool = True)
             f"Associative LSTM: roughness{down}": spread(ours, "no progress"),
             f"NTM: roughness{down}": spread(ntm, "no progress"),
         }
+        short = [
+            f"{c.label} has {c.length:,} of {c.curve.steps:,}" for c in curves if c.length < c.curve.steps
+        ]
+        if where_both_are and short:  # what it has learned may be lost later
+            return None, numbers | {"reason": f"shorter than planned: {', '.join(short)} minibatches"}
         if min(progress) < 1:
             return None, numbers | {"reason": "one of them has not halved its cost"}
         fewest = min(measures.windows(run, until, floor) for c in curves for run in c.runs)

@@ -101,7 +101,7 @@ class LearningClaim(OpenClaim):
 
 
 def _reading(name: str, made: _Judged, criterion: str = "") -> Reading:
-    return Reading(name, verdict_of(made.holds), made.numbers, criterion, made.runs)
+    return Reading(name, verdict_of(made.holds), made.numbers, criterion, made.runs, made.lacks)
 
 
 def _judged(logs: Logs, criterion: Criterion, twins: Mapping[Need, Need] | None = None) -> _Judged:

@@ -94,6 +94,12 @@ def has_lost_it(run: Run) -> bool:
     return bool(np.isfinite(solved_at(run)) and np.median(answer_cost(run)[last]) > _threshold(run))
 
 
+def has_lost_ground(run: Run, until: int) -> bool:
+    """Whether the last tenth costs half as much again as that in which the run was best, and the task is unsolved."""
+    final = final_cost(run, until)
+    return bool(np.isfinite(final)) and final > max(1.5 * lowest_cost(run, until), _threshold(run))
+
+
 def _threshold(run: Run) -> float:
     return TASKS[run.config.task].solved_below
 
