@@ -47,3 +47,61 @@ def test_elsewhere_the_median_is_of_the_costs_and_every_seed_is_behind_it():
         assert len(seeds) == 2
         assert median == pytest.approx(np.median(seeds, axis=0))
         assert (np.diff(median) > 0).any()
+
+
+def solving(seed, steps, lost=False):
+    """A run on copy that solves it, and may lose it again."""
+    step = 100 * np.arange(1, steps // 100 + 1)
+    cost = np.where(step < steps / 2, 30.0, np.where((step > 0.8 * steps) & lost, 30.0, 0.1))
+    config = curve("copy", "associative-lstm-4").config(1e-3, seed, steps)
+    return Run(Path(), config, step, cost, cost, step, None)
+
+
+def test_several_networks_on_copy_have_a_small_picture_each_and_names_that_tell_what_was_lost():
+    chosen = [curve("copy", f"associative-lstm-{copies}") for copies in (1, 4, 8)]
+    runs = [[solving(0, 4000), solving(1, 4000, lost=True)], [solving(0, 4000)], []]
+    made = [CurveRuns(c, {}, 1e-3, its) for c, its in zip(chosen, runs, strict=True)]
+    left, *small = draw_figure("title", made).axes
+    names = left.get_legend_handles_labels()[1]
+    assert names[0].endswith(", 1 copy, rate 0.001 (1 of 2 lost it at the end)")
+    assert names[1].endswith(", 4 copies, rate 0.001 (1 seed)")
+    assert [axes.get_title() for axes in small] == ["1 copy", "4 copies"]
+    assert [len([x for x in axes.lines if len(x.get_xdata()) > 2]) for axes in small] == [2, 1]
+    assert left.get_xlim()[1] >= 4000
+
+
+def test_a_sweep_shows_where_rates_that_went_on_were_compared():
+    chosen = curve("xml", "associative-lstm-4")
+
+    def run(rate, steps, cost):
+        step = 100 * np.arange(1, steps // 100 + 1)
+        costs = np.where(step <= 20_000, 2.0, cost)
+        return Run(Path(), chosen.config(rate, 0, steps), step, costs, None, step, None)
+
+    sweep = {1e-3: run(1e-3, 60_000, 1.0), 3e-3: run(3e-3, 40_000, 0.5), 1e-2: run(1e-2, 20_000, 9.0)}
+    [axes] = draw_sweep("title", [CurveRuns(chosen, sweep, None, [])]).axes
+    [hollow] = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
+    assert dict(zip(*hollow.get_data(), strict=True)) == {1e-3: 1.0, 3e-3: 0.5}
+
+
+@pytest.mark.parametrize(("lowest", "least"), [(1.2, 3), (0.001, 3)])
+def test_a_logarithmic_axis_has_plain_labels_whatever_its_range(lowest, least):
+    chosen = curve("arithmetic", "lstm-128")
+    step = 100 * np.arange(1, 31)
+    cost = np.linspace(3.0, lowest, 30)
+    picture = draw_figure(
+        "t",
+        [
+            CurveRuns(
+                chosen, {}, 1e-3, [Run(Path(), chosen.config(1e-3, 0, 3000), step, cost, None, step, None)]
+            )
+        ],
+    )
+    picture.draw_without_rendering()
+    axis, (low, high) = picture.axes[1].yaxis, picture.axes[1].get_ylim()
+    ticks = axis.get_major_ticks() + axis.get_minor_ticks()
+    shown = [tick.label1.get_text() for tick in ticks if low <= tick.get_loc() <= high]
+    labels = [text for text in shown if text]
+    assert len(labels) >= least
+    assert all(float(text) > 0 for text in labels)
+    assert not any("e" in text or "$" in text for text in labels)

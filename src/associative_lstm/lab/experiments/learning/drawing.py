@@ -1,20 +1,27 @@
 """The pictures of the learning curves: a figure of the paper, and the whole sweep behind it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure as Picture
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from associative_lstm.lab.draw.pictures import style
 from associative_lstm.lab.experiments.learning.curves import Network
-from associative_lstm.lab.experiments.learning.measures import answer_cost, final_cost, smoothed, window_of
-from associative_lstm.lab.experiments.learning.runs import CurveRuns
+from associative_lstm.lab.experiments.learning.measures import (
+    answer_cost,
+    final_cost,
+    has_lost_it,
+    smoothed,
+    window_of,
+)
+from associative_lstm.lab.experiments.learning.runs import SHARE, CurveRuns
 from associative_lstm.lab.networks import NETWORKS, Look
 from associative_lstm.lab.tasks import TASKS
+from associative_lstm.lab.words import counted
 
 
 def look_of(network: Network) -> Look:
@@ -26,36 +33,53 @@ def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = Fal
     """The median of the seeds, averaged over 500 minibatches, and thinly every seed; linear beside logarithmic.
 
     On the copy tasks, where seeds relapse and would drag a median up and down, it is that of the lowest costs so far,
-    beside every seed as it is. From chance downwards: some networks leap far above it for a moment.
-    ``logarithmic``: the minibatches too.
+    beside every seed as it was, network by network. From chance downwards: some networks leap far above it for a
+    moment. ``logarithmic``: the minibatches too.
     """
     task = TASKS[curves[0].curve.task]
     relapses = task.episodic
     chance, upwards = task.chance, "bits on the answer" if task.episodic else task.unit
+    most = max((len(c.runs) for c in curves), default=0)
     with style():
         picture = Picture((10.5, 5.6), layout="constrained")
-        left, right = picture.subplots(1, 2)
-        for axes in (left, right):
-            for c in curves:
-                _draw_curve(axes, c, ("lowest" if axes is left else "seeds") if relapses else "median")
+        half, other = picture.subfigures(1, 2)
+        left = half.subplots()
+        made = [c for c in curves if c.runs] or list(curves[:1])
+        several = relapses and len(made) > 1
+        columns = -(-len(made) // 3) if several else 1
+        rows = -(-len(made) // columns) if several else 1
+        others = list(other.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
+        for axes in (left, *others):
             axes.axhline(chance, color="0.6", linewidth=1, linestyle=":")
-            axes.set(xlabel="minibatches", ylabel=upwards)
             if logarithmic:
                 axes.set_xscale("log")
             else:
-                axes.set_xlim(0, None)
-                axes.xaxis.set_major_locator(MaxNLocator(5))
+                axes.xaxis.set_major_locator(MaxNLocator(5 if axes is left or columns == 1 else 2))
             axes.xaxis.set_major_formatter("{x:,.0f}")
-        left.text(0.99, chance, "remembering nothing", color="0.45", fontsize=9, ha="right", va="bottom",
-                  transform=left.get_yaxis_transform())  # fmt: skip
-        left.set_ylim(0, 1.2 * chance)
-        right.set_yscale("log")
-        _label_plainly(right.yaxis)
-        lowest, _ = right.get_ylim()
-        right.set_ylim(max(lowest, (3e-3 if relapses else 1e-4) * chance), 1.2 * chance)
+        for c in curves:
+            _draw_curve(left, c, "lowest" if relapses else "median", most)
+            if not relapses:
+                _draw_curve(others[0], c, "median", most)
+        left.set(xlabel="minibatches", ylabel=upwards, ylim=(0, 1.2 * chance))
+        remembering_nothing(left, chance)
+        others[0].set_yscale("log")
+        if relapses:
+            for axes, c in zip(others, made, strict=False):
+                _draw_curve(axes, c, "seeds", most)
+                if several:
+                    axes.set_title(_in_two_lines(c.label.removeprefix("Associative LSTM 128, ")), fontsize=8)
+            for axes in others[len(made) :]:
+                axes.set_visible(False)
+        else:
+            others[0].set(xlabel="minibatches", ylabel=upwards)
+        if not logarithmic:
+            for axes in (left, others[0]):
+                axes.set_xlim(0, None)
+        lowest, _ = others[0].get_ylim()
+        others[0].set_ylim(max(lowest, (3e-3 if relapses else 1e-4) * chance), 1.2 * chance)
+        _label_plainly(others[0].yaxis)
         _legend(picture, left, loc="outside lower left", ncols=2)
         picture.suptitle(title, x=0.01, ha="left", fontsize=14)
-        most = max((len(c.runs) for c in curves), default=0)
         swept = any(len(c.curve.rates) > 1 for c in curves)
         rates = "every network at its best rate" if swept else "all at the same rate"
         seeds = f"up to {most} seeds" if most > 1 else "one seed"
@@ -63,36 +87,61 @@ def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = Fal
             shown = f"lowest so far, {'median of ' * (most > 1)}{seeds}", "every seed as it was, logarithmic"
         else:
             shown = f"median of {seeds}, and each" if most > 1 else seeds, f"the same, logarithmic; {rates}"
-        for axes, said in zip((left, right), shown, strict=True):
-            axes.set_title(said, loc="left", fontsize=11, color="0.35")
+        if several:
+            left.set_title(shown[0], loc="left", fontsize=11, color="0.35")
+            other.suptitle(shown[1], x=0.02, ha="left", fontsize=11, color="0.35")
+        else:
+            for axes, said in zip((left, others[0]), shown, strict=True):
+                axes.set_title(said, loc="left", fontsize=11, color="0.35")
     return picture
 
 
+def _in_two_lines(label: str) -> str:
+    """A network's name, broken at a comma in its middle."""
+    places = [k for k, letter in enumerate(label) if letter == ","]
+    if not places:
+        return label
+    middle = min(places, key=lambda k: abs(k - len(label) / 2))
+    return f"{label[: middle + 1]}\n{label[middle + 2 :]}"
+
+
+def remembering_nothing(axes: Axes, chance: float) -> None:
+    """The name of the line at what remembering nothing costs, readable where curves cross it."""
+    axes.text(0.99, chance, "remembering nothing", color="0.3", fontsize=9, ha="right", va="bottom", zorder=5,
+              bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 1},
+              transform=axes.get_yaxis_transform())  # fmt: skip
+
+
 def _label_plainly(axis: Axis) -> None:
-    """A logarithmic axis says 0.6, and not 6 times a power of ten."""
-
-    def between(x: float, _: float) -> str:
-        lowest, highest = axis.get_view_interval()
-        return (
-            f"{x:g}" if highest < 30 * lowest and f"{x:e}"[0] in "246" else ""
-        )  # else powers of ten are enough
-
+    """A logarithmic axis says 0.6, and not 6 times a power of ten; its limits are to be set before."""
+    lowest, highest = axis.get_view_interval()
+    if highest < 8 * lowest:  # a power of ten or none: even steps, as on a linear axis
+        axis.set_major_locator(MaxNLocator(6))
+        axis.set_minor_locator(NullLocator())
+    wide = highest >= 30 * lowest  # then powers of ten are enough
     axis.set_major_formatter("{x:g}")
-    axis.set_minor_formatter(between)
+    axis.set_minor_formatter(lambda x, _: f"{x:g}" if not wide and f"{x:e}"[0] in "246" else "")
 
 
 def _legend(picture: Picture, axes: Axes, **where: Any) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if handles:
-        # Two columns of the longest are as wide as the picture.
-        size = min(10.0, 58 * picture.get_figwidth() / max(map(len, labels)))
+        # Two columns, each as wide as the longest in it with its line before it, are as wide as the picture.
+        half = -(-len(labels) // 2)
+        letters = sum(max(map(len, column)) for column in (labels[:half], labels[half:]) if column)
+        size = min(10.0, 72 * picture.get_figwidth() / (0.58 * letters + 10))
         picture.legend(handles, labels, fontsize=size, **where)
     else:
         axes.text(0.5, 0.5, "no runs yet", transform=axes.transAxes, ha="center", color="0.35")
+        for its in picture.axes:
+            its.set(xticks=[], yticks=[])
 
 
-def _draw_curve(axes: Axes, c: CurveRuns, shown: Literal["median", "lowest", "seeds"]) -> None:
-    """The median of the seeds and thinly each, the median of their lowest costs so far, or every seed alone."""
+def _draw_curve(axes: Axes, c: CurveRuns, shown: Literal["median", "lowest", "seeds"], most: int) -> None:
+    """The median of the seeds and thinly each, the median of their lowest costs so far, or every seed alone.
+
+    Its name says what the line does not show: seeds that are fewer than the ``most``, diverged, or lost it again.
+    """
     colour, line = look_of(c.curve.network)
     runs = [run for run in c.runs if run.steps]
     if not runs:
@@ -108,9 +157,16 @@ def _draw_curve(axes: Axes, c: CurveRuns, shown: Literal["median", "lowest", "se
         axes.plot([step[-1]] * len(values), values[:, -1], "o", color=colour, markersize=3)
         return
     rate = f", rate {c.rate:g}" if c.rate is not None else ""
-    lost = sum(run.diverged is not None for run in c.runs)
-    diverged = f", {lost} of {len(c.runs)} seeds diverged" if lost else ""
-    label = f"{c.label}{rate}{diverged}"
+    said = [counted(len(c.runs), "seed")] if len(c.runs) < most else []
+    said += [
+        f"{count} of {len(c.runs)} {what}"
+        for what, count in {
+            "diverged": sum(run.diverged is not None for run in c.runs),
+            "lost it at the end": sum(map(has_lost_it, c.runs)) if shown == "lowest" else 0,
+        }.items()
+        if count
+    ]
+    label = f"{c.label}{rate}" + (f" ({', '.join(said)})" if said else "")
     median = np.median(np.minimum.accumulate(values, axis=1) if shown == "lowest" else values, axis=0)
     axes.plot(step, median, linestyle=line, color=colour, label=label)
     axes.plot(step[-1:], median[-1:], "o", color=colour, markersize=4)  # where it ends
@@ -119,28 +175,34 @@ def _draw_curve(axes: Axes, c: CurveRuns, shown: Literal["median", "lowest", "se
 
 
 def draw_sweep(title: str, curves: Sequence[CurveRuns]) -> Picture:
-    """The cost at the end of the sweep against the learning rate, and the final costs of the seeds at the best."""
+    """The cost at the end of the sweep against the learning rate, and the final costs of the seeds at the best.
+
+    Also, of rates that were trained longer, where the last of them were compared.
+    """
+    task = TASKS[curves[0].curve.task]
+    floor = 1e-3 * task.chance
+
     with style():
         picture = Picture((8.5, 5.6), layout="constrained")
         axes = picture.subplots()
+
+        def points(costs: Mapping[float, float], **how: Any) -> None:
+            shown = {rate: max(cost, floor) for rate, cost in sorted(costs.items()) if np.isfinite(cost)}
+            if shown:
+                axes.plot(list(shown), list(shown.values()), **how)
+
         for c in curves:
             colour, line = look_of(c.curve.network)
-            rates = sorted(c.sweep)
-            costs = [c.sweep_cost(rate) for rate in rates]
-            shown = [(rate, cost) for rate, cost in zip(rates, costs, strict=True) if np.isfinite(cost)]
-            if shown:
-                x, y = zip(*shown, strict=True)
-                label = f"{c.label}, after {c.curve.sweep_steps:,}"
-                axes.plot(x, y, linestyle=line, marker="o", color=colour, label=label)
-            ends = [final_cost(run, c.length) for run in c.runs]
+            label = f"{c.label}, after {c.curve.sweep_steps:,}"
+            first = {rate: c.sweep_cost(rate) for rate in c.sweep}
+            points(first, linestyle=line, marker="o", color=colour, label=label)
+            points(_longest_compared(c), linestyle="none", marker="o", color=colour, markerfacecolor="white")
             if c.rate is not None:
-                axes.plot([c.rate] * len(ends), ends, "x", color=colour, markersize=7)
-        task = TASKS[curves[0].curve.task]
-        if not task.episodic:  # there the cost is that of the whole sequence
-            axes.axhline(task.chance, color="0.6", linewidth=1, linestyle=":")
-            axes.text(0.99, task.chance, "remembering nothing", color="0.45", fontsize=9, ha="right", va="bottom",
-                      transform=axes.get_yaxis_transform())  # fmt: skip
+                ends = np.maximum([final_cost(run, c.length) for run in c.runs], floor)
+                axes.plot([c.rate] * len(ends), ends, "x" if line == "-" else "+", color=colour, markersize=8)
+        axes.axhline(task.chance, color="0.6", linewidth=1, linestyle=":")
         axes.set(xscale="log", yscale="log", xlabel="learning rate", ylabel=task.unit)
+        remembering_nothing(axes, task.chance)
         axes.set_xticks(sorted({rate for c in curves for rate in c.sweep} or {1e-3}))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter("")
@@ -148,6 +210,18 @@ def draw_sweep(title: str, curves: Sequence[CurveRuns]) -> Picture:
         _legend(picture, axes, loc="outside lower left", ncols=2)
         title = f"{title}: the sweep of learning rates"
         picture.suptitle(title, x=0.01, ha="left", fontsize=min(14.0, 1000 / len(title)))
-        note = "dots: after so many minibatches, first seed; crosses: end of the run, every seed, best rate"
-        axes.set_title(note, loc="left", fontsize=11, color="0.35")
+        note = (
+            "first seed, dots: after so many minibatches; hollow: those trained longer, as far as two went;\n"
+        )
+        note += "crosses: end of the run, every seed, best rate"
+        axes.set_title(note, loc="left", fontsize=10, color="0.35")
     return picture
+
+
+def _longest_compared(c: CurveRuns) -> dict[float, float]:
+    """The costs of the rates that were trained beyond the first sweep, where the last two of them were compared."""
+    lengths = sorted((run.steps for run in c.sweep.values() if not run.diverged), reverse=True)
+    if len(lengths) < 2 or lengths[1] <= c.curve.sweep_steps:
+        return {}
+    until = lengths[1]
+    return {rate: run.last(SHARE, until=until) for rate, run in c.sweep.items() if run.steps >= until}
