@@ -84,7 +84,7 @@ def test_a_sweep_shows_where_rates_that_went_on_were_compared():
     assert dict(zip(*hollow.get_data(), strict=True)) == {1e-3: 1.0, 3e-3: 0.5}
 
 
-@pytest.mark.parametrize(("lowest", "least"), [(1.2, 3), (0.001, 3)])
+@pytest.mark.parametrize(("lowest", "least"), [(1.2, 3), (0.1, 3), (0.001, 3)])
 def test_a_logarithmic_axis_has_plain_labels_whatever_its_range(lowest, least):
     chosen = curve("arithmetic", "lstm-128")
     step = 100 * np.arange(1, 31)

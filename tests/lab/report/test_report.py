@@ -312,6 +312,41 @@ def test_a_changed_criterion_is_shown_with_both_verdicts(tmp_path):
     assert "Stands on the runs there are: one seed." in text
 
 
+def test_runs_that_are_missing_are_listed_with_the_claims_that_wait_for_them():
+    def claim(key, lacks=(), **numbers):
+        fast = Reading(
+            FAST, "undecided", {"not_yet_run": "xml/fast-ntm, xml/fast-lstm"}, lacks=("copy/a: 1 of 2",)
+        )
+        return replace(judge("It is so.", "", None, **numbers), key=key, lacks=lacks, readings=(fast,))
+
+    claims = {"claim-1": claim("1", ("copy/b: 1 of 3",)), "claim-2": claim("2", not_yet_run="xml/ntm")}
+    claims["claim-3"] = replace(judge("", "", None, not_yet_run="another kind"), key="3")
+    text = as_markdown([Section("fig3", "Figure 3", "alstm", claims=claims)])
+    both = "([1](#claim-1), [2](#claim-2))"
+    for row in (
+        f"copy/a: 1 of 2 {both}",
+        "copy/b: 1 of 3 ([1](#claim-1))",
+        f"xml/fast-lstm: none yet {both}",
+        f"xml/fast-ntm: none yet {both}",
+        "xml/ntm: none yet ([2](#claim-2))",
+    ):
+        assert f"\n- {row}\n" in text
+    assert "another kind: none yet" not in text
+    assert "stands on the runs there are: copy/a: 1 of 2." in text
+    whole = replace(judge("It is so.", "", True), readings=(Reading(FAST, "holds"),))
+    assert "planned and missing" not in as_markdown([Section("x", "X", "", claims={"claim-1": whole})])
+
+
+def test_many_claims_are_linked_by_their_keys():
+    held = replace(judge("It is so.", "", False), readings=(Reading(FAST, "holds"),))
+    claims = {f"claim-{k}": held for k in range(3)}
+    keys = "[0](#claim-0), [1](#claim-1), [2](#claim-2)"
+    assert f"holds by the fast recipe: {keys}." in as_markdown([Section("x", "X", "", claims=claims)])
+    del claims["claim-2"]
+    few = "[It is so](#claim-0); [It is so](#claim-1)"
+    assert f"holds by the fast recipe: {few}." in as_markdown([Section("x", "X", "", claims=claims)])
+
+
 def test_every_run_has_its_configuration_and_command(page, runs):
     for config in runs.rglob("config.toml"):
         assert f"run:{config.parent.relative_to(runs).as_posix()}" in page.ids

@@ -118,9 +118,9 @@ def _label_plainly(axis: Axis) -> None:
     if highest < 8 * lowest:  # a power of ten or none: even steps, as on a linear axis
         axis.set_major_locator(MaxNLocator(6))
         axis.set_minor_locator(NullLocator())
-    wide = highest >= 30 * lowest  # then powers of ten are enough
+    between = "25" if highest < 100 * lowest else ""  # beyond, powers of ten are enough
     axis.set_major_formatter("{x:g}")
-    axis.set_minor_formatter(lambda x, _: f"{x:g}" if not wide and f"{x:e}"[0] in "246" else "")
+    axis.set_minor_formatter(lambda x, _: f"{x:g}" if f"{x:e}"[0] in between else "")
 
 
 def _legend(picture: Picture, axes: Axes, **where: Any) -> None:
