@@ -21,7 +21,7 @@ test-gpu: .venv/installed
 # Today's networks of the lab beside the packages of their authors and others, which `test` does not install.
 test-rivals: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[rivals]'
-	$(PYTEST) -rs tests/lab/rivals
+	RIVALS=1 $(PYTEST) tests/lab/rivals
 
 # What to run between two edits: a minute on two cores, a minute and a half the first time.
 quick: lint

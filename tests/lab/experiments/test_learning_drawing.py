@@ -84,8 +84,8 @@ def test_a_sweep_shows_where_rates_that_went_on_were_compared():
     assert dict(zip(*hollow.get_data(), strict=True)) == {1e-3: 1.0, 3e-3: 0.5}
 
 
-@pytest.mark.parametrize(("lowest", "least"), [(1.2, 3), (0.1, 3), (0.001, 3)])
-def test_a_logarithmic_axis_has_plain_labels_whatever_its_range(lowest, least):
+@pytest.mark.parametrize("lowest", [1.2, 0.1, 0.001])
+def test_a_logarithmic_axis_has_plain_labels_whatever_its_range(lowest):
     chosen = curve("arithmetic", "lstm-128")
     step = 100 * np.arange(1, 31)
     cost = np.linspace(3.0, lowest, 30)
@@ -102,6 +102,6 @@ def test_a_logarithmic_axis_has_plain_labels_whatever_its_range(lowest, least):
     ticks = axis.get_major_ticks() + axis.get_minor_ticks()
     shown = [tick.label1.get_text() for tick in ticks if low <= tick.get_loc() <= high]
     labels = [text for text in shown if text]
-    assert len(labels) >= least
+    assert len(labels) >= 3
     assert all(float(text) > 0 for text in labels)
     assert not any("e" in text or "$" in text for text in labels)

@@ -193,6 +193,9 @@ def test_shifts_must_serve_on_all_that_they_are_judged_by():
 
     assert verdict() == verdict(mqar=0.94) == verdict(parity=0.91) == verdict(s5=0.1) == "holds"
     assert verdict(mqar=0.9) == verdict(parity=0.8) == verdict(**{"modular-aided": 0.8}) == "fails"
+    assert (
+        verdicts(made(lambda s, n: 0.85))["12v"] == "undecided"
+    )  # random permutations do not keep track either
 
 
 @pytest.mark.parametrize(
@@ -207,6 +210,18 @@ def test_on_modular_arithmetic_ours_must_stay_right_and_every_linear_network_not
     good = best_of(0.95, 0.95)
     changed = {("modular-aided", network): right}
     assert verdicts(made(lambda s, n: changed.get((s, n), good(s, n))))["12u"] == verdict
+
+
+def test_one_seed_that_keeps_track_is_enough_against_a_claim_that_none_does():
+    measured = made(best_of(0.95, 0.95))
+    network = "associative-64-16-open-associative-lstm"
+    assert verdicts(measured)["12w"] == "holds"
+    measured["parity", network][0] |= {"longer": 0.0, "diverged": True}
+    assert verdicts(measured)["12w"] == "undecided"
+    measured["parity", network][1]["longer"] = 0.9
+    assert verdicts(measured)["12w"] == "fails"
+    measured["modular-aided", "mamba2-4x16"][2]["longer"] = 0.7
+    assert verdicts(measured)["12u"] == "fails"
 
 
 def test_rivals_that_diverged_prove_nothing():

@@ -82,7 +82,7 @@ def test_it_is_comparable_up_to_a_twentieth_of_a_bit_and_undecided_before_the_pa
     smoke, monkeypatch
 ):
     folder, _ = smoke
-    lstm, one, four = curves_of(folder)
+    lstm, one, four, *_ = curves_of(folder)
     costs = {"lstm-3x256": 1.8, "associative-lstm-3x256-1": 1.849, "associative-lstm-3x256-4": 1.851}
     with monkeypatch.context() as patch:
         patch.setattr(Passes, "test_cost", lambda passes, run: costs[run.folder.parent.name])
@@ -95,7 +95,7 @@ def test_it_is_comparable_up_to_a_twentieth_of_a_bit_and_undecided_before_the_pa
 
 def test_a_lead_is_not_comparable_and_is_told_from_a_lag(smoke, monkeypatch):
     folder, _ = smoke
-    lstm, one, four = curves_of(folder)
+    lstm, one, four, *_ = curves_of(folder)
     costs = {"lstm-3x256": 1.8, "associative-lstm-3x256-1": 1.749, "associative-lstm-3x256-4": 1.851}
     monkeypatch.setattr(Passes, "test_cost", lambda passes, run: costs[run.folder.parent.name])
     claims = [judged(folder / "runs", lstm, ours, whole=lstm.steps) for ours in (one, four)]
@@ -108,11 +108,26 @@ def test_a_lead_is_not_comparable_and_is_told_from_a_lag(smoke, monkeypatch):
     assert [claim.verdict for claim in claims] == ["undecided", "fails"]
 
 
+def test_the_better_of_the_lstms_is_compared_with(smoke, tmp_path, monkeypatch):
+    folder, _ = smoke
+    lstm, one, _, biased, _ = curves_of(folder)
+    runs = shutil.copytree(folder / "runs", tmp_path / "runs")
+    costs = {"lstm-3x256": 1.9, "lstm-3x256-forget-1": 1.78, "associative-lstm-3x256-1": 1.75}
+    monkeypatch.setattr(Passes, "test_cost", lambda passes, run: costs[run.folder.parent.name])
+    claim = judged(runs, lstm, biased, one, whole=lstm.steps)
+    assert claim.verdict == "holds"
+    assert next(iter(claim.numbers)).startswith("LSTM, forget bias 1 at rate ")
+    shutil.rmtree(runs / "wikipedia" / "lstm-3x256-forget-1")  # which might be as good
+    claim = judged(runs, lstm, biased, one, whole=lstm.steps)
+    assert (claim.verdict, claim.numbers["not yet run:"]) == ("undecided", "LSTM, 3 x 256, forget bias 1")
+    assert judged(runs, lstm, one, whole=lstm.steps).verdict == "fails"
+
+
 def test_a_network_without_runs_is_named(smoke, tmp_path):
     folder, _ = smoke
     runs = shutil.copytree(folder / "runs", tmp_path / "runs")
     shutil.rmtree(runs / "wikipedia" / "lstm-3x256")
-    lstm, one, _ = curves_of(folder)
+    lstm, one, *_ = curves_of(folder)
     assert judged(runs, lstm, one, whole=lstm.steps).numbers == {"not_yet_run": "lstm-3x256"}
 
 
@@ -226,7 +241,7 @@ def test_a_text_without_a_minibatch_is_one_sentence(tmp_path):
 
 def test_every_network_is_treated_alike():
     for network in NETWORKS:
-        assert network.values["hidden_size"] == 256
+        assert network.values["hidden_size"] * network.values.get("heads", 1) == 256
         assert network.values["layers"] == 3
         assert not {"learning_rate", "batch_size", "window", "steps"} & set(network.values)
 
@@ -259,7 +274,7 @@ def test_the_command_makes_chosen_networks_and_writes_what_there_is(tmp_path, mo
     claims = json.loads((tmp_path / "runs/smoke/fig10/claims.json").read_text())["claims"]
     assert claims[0]["numbers"] == {"not_yet_run": "lstm-3x256, associative-lstm-3x256-1"}
     text = (tmp_path / "runs/smoke/fig10/README.md").read_text()
-    assert "Not yet run: Associative LSTM, 3 x 256, 1 copy; Associative LSTM, 3 x 256, 4 copies." in text
+    assert "Not yet run: Associative LSTM, 3 x 256, 1 copy; Associative LSTM, 3 x 256, 4 copies; " in text
 
 
 def test_enwik8_is_known_by_its_content_and_kept_where_every_run_finds_it(tmp_path, monkeypatch):

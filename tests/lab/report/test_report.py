@@ -179,7 +179,7 @@ def test_wikipedia_has_its_test_text(page):
 
 def test_wikipedia_is_judged_from_the_logs_by_the_pass_that_its_results_have(tmp_path):
     """One network with its passes, one whose passes go on, one that diverged with both of its best rates."""
-    runs, (lstm, one, four) = tmp_path / "runs", (network.name for network in NETWORKS)
+    runs, (lstm, one, four, *_) = tmp_path / "runs", (network.name for network in NETWORKS)
     for network in (lstm, one, four):
         for rate in (3e-4, 1e-2):
             wikipedia_run(runs, network, rate, 4000, {4000: 2.5}, level=30.0)
@@ -189,13 +189,14 @@ def test_wikipedia_is_judged_from_the_logs_by_the_pass_that_its_results_have(tmp
         wikipedia_run(runs, one, rate, 12_000, {4000: 2.4}, level=level, logged=60)
         wikipedia_run(runs, four, rate, 12_000, {4000: 2.4}, level=level, logged=60, diverged="not finite")
     page = make(runs, tmp_path / "report.html", wikipedia_results(tmp_path / "results"))
-    assert "1 of 3 networks finished" in page.text
+    assert "1 of 5 networks finished" in page.text
     data = json.loads(page.data)
     for plot in ("fig10-test", "fig10-training"):
         series = data["plots"][plot]["series"]
         assert series[0]["label"] == "LSTM, 3 x 256, rate 0.001"
         notes = [entry["note"] for entry in series]
-        assert notes == ["", "6,000 of 12,000 minibatches", "diverged after 6,000 minibatches"]
+        these = ["", "6,000 of 12,000 minibatches", "diverged after 6,000 minibatches"]
+        assert notes == [*these, "not run yet", "not run yet"]
     assert data["plots"]["fig10-training"]["series"][0]["views"]["best"] == [chosen]
     assert data["plots"]["fig10-test"]["series"][0]["views"]["best"] == [f"{chosen}#test"]
     assert f"#run:{chosen}" in page.links
@@ -320,7 +321,7 @@ def test_runs_that_are_missing_are_listed_with_the_claims_that_wait_for_them():
         return replace(judge("It is so.", "", None, **numbers), key=key, lacks=lacks, readings=(fast,))
 
     claims = {"claim-1": claim("1", ("copy/b: 1 of 3",)), "claim-2": claim("2", not_yet_run="xml/ntm")}
-    claims["claim-3"] = replace(judge("", "", None, not_yet_run="another kind"), key="3")
+    claims["claim-3"] = replace(judge("", "", None, not_yet_run="another kind"), key="3", lacks=("copy/c",))
     text = as_markdown([Section("fig3", "Figure 3", "alstm", claims=claims)])
     both = "([1](#claim-1), [2](#claim-2))"
     for row in (
@@ -332,6 +333,7 @@ def test_runs_that_are_missing_are_listed_with_the_claims_that_wait_for_them():
     ):
         assert f"\n- {row}\n" in text
     assert "another kind: none yet" not in text
+    assert "\n- copy/c ([3](#claim-3))\n" in text
     assert "stands on the runs there are: copy/a: 1 of 2." in text
     whole = replace(judge("It is so.", "", True), readings=(Reading(FAST, "holds"),))
     assert "planned and missing" not in as_markdown([Section("x", "X", "", claims={"claim-1": whole})])

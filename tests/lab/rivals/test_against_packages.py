@@ -1,6 +1,7 @@
 """The rivals beside well-kept packages (`pip install '.[rivals]'`), on a CPU: the same weights, the same numbers."""
 
 import importlib.util
+import os
 import warnings
 from importlib import metadata
 from pathlib import Path
@@ -14,6 +15,10 @@ from associative_lstm.lab.rivals import deltanet, mlstm
 T, B, HEADS, SIZE = 11, 2, 3, 4
 
 
+absent = pytest.fail if "RIVALS" in os.environ else pytest.skip
+"""Where the packages are asked for, as by `make test-rivals`, a test without its package fails."""
+
+
 def package(name):
     """The module, or a skip that says why: not installed, or not for a CPU."""
     try:
@@ -21,16 +26,16 @@ def package(name):
             warnings.simplefilter("ignore")
             return importlib.import_module(name)
     except ImportError as error:
-        pytest.skip(f"{name} cannot be imported ({error}): see the extra `rivals`")
+        absent(f"{name} cannot be imported ({error}): see the extra `rivals`")
 
 
 def fla(path):
     """A file of fla-core, whose package as a whole wants Triton; its plain functions do not."""
-    pytest.importorskip("einops", reason="fla-core's functions want einops: see the extra `rivals`")
+    package("einops")  # fla-core's functions want it
     try:
         found = next(file for file in metadata.files("fla-core") or [] if str(file) == path)
     except (metadata.PackageNotFoundError, StopIteration):
-        pytest.skip(f"fla-core with {path} is not installed: see the extra `rivals`")
+        absent(f"fla-core with {path} is not installed: see the extra `rivals`")
     spec = importlib.util.spec_from_file_location(Path(path).stem, found.locate())
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -98,7 +98,7 @@ def draw_curves(
         axes.plot(steps[-1:], costs[-1:], "o", color=colour, markersize=4)  # where it ends
         highest = max([highest, *(costs[1:] or costs)])  # the first line would dwarf the others
     axes.axhline(task.chance, color="0.6", linewidth=1, linestyle=":", label="remembering nothing")
-    highest = max(min(highest, 1.5 * task.chance), task.chance)  # and so would a leap
+    highest = min(max(highest, task.chance), 1.5 * task.chance)  # and so would a leap
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.set_xlabel("minibatches")
     axes.set_ylabel(f"{task.unit}, on the answer" if key == "answer" else task.unit)

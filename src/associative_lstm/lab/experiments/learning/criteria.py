@@ -148,8 +148,7 @@ def compare(
 ) -> Criterion:
     """Every first network of ``pairs`` has a lower cost than the second.
 
-    ``in_the_end``: undecided while one of them is shorter than is planned as the paper trained, where an early lead
-    is known to turn.
+    ``in_the_end``: undecided while one of them is shorter than planned, where an early lead is known to turn.
     """
 
     def pair(first: CurveRuns, second: CurveRuns) -> Decision:
@@ -160,11 +159,11 @@ def compare(
             second.label: spread(b, "diverged"),
             f"{second.label} over {first.label}": cost_ratio(a, b),
         }
+        planned = min(first.curve.steps, second.curve.steps)
         if in_the_end and until < planned:
             return None, numbers | {"reason": f"after {until:,} of {planned:,} minibatches"}
         return beats(a, b, factor), numbers
 
-    planned = min(curve(task, name).steps for name in itertools.chain(*pairs))
     return _all([on(task, both_names) for both_names in pairs], pair)
 
 
@@ -354,19 +353,19 @@ LEAST_WINDOWS = 10
 """Times 500 minibatches that a curve takes through a range of costs, for its steadiness there to be told."""
 
 
-def steadier(task: str, networks: Sequence[str], *, where_both_are: bool = True) -> Criterion:
+def steadier(task: str, networks: Sequence[str], *, as_before: bool = False) -> Criterion:
     """Whether the Associative LSTM's curve is less rough than the NTM's; undecided unless both have learned, slowly.
 
     And while one of them is shorter than planned: what it has learned may be lost later. Over the range of costs
-    ``where_both_are``, or each over its own: a lower curve has more to lose, and near the floor the noise of the
-    samples counts as much as a relapse.
+    where both are: a lower curve has more to lose, and near the floor the noise of the samples counts as much as a
+    relapse. ``as_before``: each over its own, and over what there is.
     """
 
     def decide(found: Found) -> Decision:
         curves = [found[task, name] for name in networks]
         until = _until(*curves)
         lowest = [measures.lowest_cost(run, until) for c in curves for run in c.runs]
-        floor = max(lowest) if where_both_are and np.isfinite(lowest).all() else 0.0
+        floor = max(lowest) if not as_before and np.isfinite(lowest).all() else 0.0
         ours, ntm = ([measures.roughness(run, until, floor) for run in c.runs] for c in curves)
         progress = [measures.progress(run, until) for c in curves for run in c.runs]
         down = f" down to {floor:.3g} bits" if floor else ""
@@ -377,12 +376,12 @@ def steadier(task: str, networks: Sequence[str], *, where_both_are: bool = True)
         short = [
             f"{c.label} has {c.length:,} of {c.curve.steps:,}" for c in curves if c.length < c.curve.steps
         ]
-        if where_both_are and short:  # what it has learned may be lost later
+        if not as_before and short:  # what it has learned may be lost later
             return None, numbers | {"reason": f"shorter than planned: {', '.join(short)} minibatches"}
         if min(progress) < 1:
             return None, numbers | {"reason": "one of them has not halved its cost"}
         fewest = min(measures.windows(run, until, floor) for c in curves for run in c.runs)
-        if where_both_are and fewest < LEAST_WINDOWS:
+        if not as_before and fewest < LEAST_WINDOWS:
             return None, numbers | {"reason": f"one of them is there after {500 * fewest:,} minibatches"}
         return beats(ours, ntm), numbers
 

@@ -37,47 +37,47 @@ def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = Fal
     moment. ``logarithmic``: the minibatches too.
     """
     task = TASKS[curves[0].curve.task]
-    relapses = task.episodic
-    chance, upwards = task.chance, "bits on the answer" if task.episodic else task.unit
+    relapses, chance = task.episodic, task.chance
+    upwards = "bits on the answer" if relapses else task.unit
     most = max((len(c.runs) for c in curves), default=0)
+    beside = [[c] for c in curves if c.runs] if relapses else [curves]  # what each picture on the right shows
+    columns = max(1, -(-len(beside) // 3))
     with style():
         picture = Picture((10.5, 5.6), layout="constrained")
-        half, other = picture.subfigures(1, 2)
-        left = half.subplots()
-        made = [c for c in curves if c.runs] or list(curves[:1])
-        several = relapses and len(made) > 1
-        columns = -(-len(made) // 3) if several else 1
-        rows = -(-len(made) // columns) if several else 1
-        others = list(other.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
-        for axes in (left, *others):
+        halves: Any = picture.subfigures(1, 2)
+        left: Axes = halves[0].subplots()
+        grid = halves[1].subplots(
+            -(-len(beside) // columns) or 1, columns, sharex=True, sharey=True, squeeze=False
+        )
+        right: list[Axes] = list(grid.flat)
+        for axes in (left, *right):
             axes.axhline(chance, color="0.6", linewidth=1, linestyle=":")
-            if logarithmic:
-                axes.set_xscale("log")
-            else:
-                axes.xaxis.set_major_locator(MaxNLocator(5 if axes is left or columns == 1 else 2))
+            axes.set_xscale("log" if logarithmic else "linear")
+            if not logarithmic:
+                axes.xaxis.set_major_locator(MaxNLocator(2 if axes is not left and columns > 1 else 5))
             axes.xaxis.set_major_formatter("{x:,.0f}")
+        right[0].set_yscale("log")
+        floor = (3e-3 if relapses else 1e-4) * chance
         for c in curves:
             _draw_curve(left, c, "lowest" if relapses else "median", most)
-            if not relapses:
-                _draw_curve(others[0], c, "median", most)
-        left.set(xlabel="minibatches", ylabel=upwards, ylim=(0, 1.2 * chance))
-        remembering_nothing(left, chance)
-        others[0].set_yscale("log")
-        if relapses:
-            for axes, c in zip(others, made, strict=False):
-                _draw_curve(axes, c, "seeds", most)
-                if several:
-                    axes.set_title(_in_two_lines(c.label.removeprefix("Associative LSTM 128, ")), fontsize=8)
-            for axes in others[len(made) :]:
-                axes.set_visible(False)
-        else:
-            others[0].set(xlabel="minibatches", ylabel=upwards)
-        if not logarithmic:
-            for axes in (left, others[0]):
+        for axes, its in zip(right, beside, strict=False):
+            for c in its:
+                _draw_curve(axes, c, "seeds" if relapses else "median", most, floor)
+            if len(beside) > 1:
+                name = its[0].label.removeprefix("Associative LSTM 128, ")
+                axes.set_title(_in_two_lines(name), fontsize=8)
+        for axes in right[max(1, len(beside)) :]:
+            axes.set_visible(False)
+        for axes in (left, right[0]):
+            if not logarithmic:
                 axes.set_xlim(0, None)
-        lowest, _ = others[0].get_ylim()
-        others[0].set_ylim(max(lowest, (3e-3 if relapses else 1e-4) * chance), 1.2 * chance)
-        _label_plainly(others[0].yaxis)
+        lowest, _ = right[0].get_ylim()
+        right[0].set_ylim(max(lowest, floor), 1.2 * chance)
+        _label_plainly(right[0].yaxis)
+        left.set(xlabel="minibatches", ylabel=upwards, ylim=(0, 1.2 * chance))
+        if len(beside) == 1:
+            right[0].set(xlabel="minibatches", ylabel=upwards)
+        _remembering_nothing(left, chance)
         _legend(picture, left, loc="outside lower left", ncols=2)
         picture.suptitle(title, x=0.01, ha="left", fontsize=14)
         swept = any(len(c.curve.rates) > 1 for c in curves)
@@ -87,12 +87,8 @@ def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = Fal
             shown = f"lowest so far, {'median of ' * (most > 1)}{seeds}", "every seed as it was, logarithmic"
         else:
             shown = f"median of {seeds}, and each" if most > 1 else seeds, f"the same, logarithmic; {rates}"
-        if several:
-            left.set_title(shown[0], loc="left", fontsize=11, color="0.35")
-            other.suptitle(shown[1], x=0.02, ha="left", fontsize=11, color="0.35")
-        else:
-            for axes, said in zip((left, others[0]), shown, strict=True):
-                axes.set_title(said, loc="left", fontsize=11, color="0.35")
+        for half, said in zip(halves, shown, strict=True):
+            half.suptitle(said, x=0.02, ha="left", fontsize=11, color="0.35")
     return picture
 
 
@@ -105,7 +101,7 @@ def _in_two_lines(label: str) -> str:
     return f"{label[: middle + 1]}\n{label[middle + 2 :]}"
 
 
-def remembering_nothing(axes: Axes, chance: float) -> None:
+def _remembering_nothing(axes: Axes, chance: float) -> None:
     """The name of the line at what remembering nothing costs, readable where curves cross it."""
     axes.text(0.99, chance, "remembering nothing", color="0.3", fontsize=9, ha="right", va="bottom", zorder=5,
               bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 1},
@@ -137,10 +133,13 @@ def _legend(picture: Picture, axes: Axes, **where: Any) -> None:
             its.set(xticks=[], yticks=[])
 
 
-def _draw_curve(axes: Axes, c: CurveRuns, shown: Literal["median", "lowest", "seeds"], most: int) -> None:
+def _draw_curve(
+    axes: Axes, c: CurveRuns, shown: Literal["median", "lowest", "seeds"], most: int, floor: float = 0.0
+) -> None:
     """The median of the seeds and thinly each, the median of their lowest costs so far, or every seed alone.
 
     Its name says what the line does not show: seeds that are fewer than the ``most``, diverged, or lost it again.
+    What is below the ``floor`` is drawn there.
     """
     colour, line = look_of(c.curve.network)
     runs = [run for run in c.runs if run.steps]
@@ -150,7 +149,7 @@ def _draw_curve(axes: Axes, c: CurveRuns, shown: Literal["median", "lowest", "se
     length = min(len(run.step) for run in whole)  # what all the seeds have, some of which may still go on
     runs = [run for run in runs if len(run.step) >= length]
     lines = min(window_of(runs[0]), length)
-    values = np.stack([smoothed(answer_cost(run)[:length], lines) for run in runs])
+    values = np.maximum([smoothed(answer_cost(run)[:length], lines) for run in runs], floor)
     step = runs[0].step[lines - 1 : length]
     if shown == "seeds":
         axes.plot(step, values.T, linestyle=line, color=colour, alpha=0.6, linewidth=0.9)
@@ -202,7 +201,7 @@ def draw_sweep(title: str, curves: Sequence[CurveRuns]) -> Picture:
                 axes.plot([c.rate] * len(ends), ends, "x" if line == "-" else "+", color=colour, markersize=8)
         axes.axhline(task.chance, color="0.6", linewidth=1, linestyle=":")
         axes.set(xscale="log", yscale="log", xlabel="learning rate", ylabel=task.unit)
-        remembering_nothing(axes, task.chance)
+        _remembering_nothing(axes, task.chance)
         axes.set_xticks(sorted({rate for c in curves for rate in c.sweep} or {1e-3}))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter("")

@@ -108,9 +108,7 @@ def _against_ntm(number: int, title: str, task: str, letters: str) -> LearningFi
         range_of_both,
         criteria.steadier(task, (ours, ntm)),
         (
-            _before(
-                f"{rises}down to 0.1 bits, {smaller}", criteria.steadier(task, earlier, where_both_are=False)
-            ),
+            _before(f"{rises}down to 0.1 bits, {smaller}", criteria.steadier(task, earlier, as_before=True)),
             *(
                 [Otherwise("without W_hu", range_of_both, criteria.steadier(task, earlier))]
                 * (ours != earlier[0])

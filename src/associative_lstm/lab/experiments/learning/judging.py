@@ -122,7 +122,7 @@ def _judged(logs: Logs, criterion: Criterion, twins: Mapping[Need, Need] | None 
     if criterion.by_sweeps:
         behind += [run for c in found.values() for run in c.sweep.values()]
     runs = dict.fromkeys(logs.name(run.folder) for run in behind)
-    lacks = [] if missing else [f"{name}: {c.lacks}" for name, c in curves.items() if c.lacks]
+    lacks = [f"{name}: {c.lacks}" for name, c in curves.items() if c.lacks and name not in missing]
     return _Judged(*decision, tuple(runs), tuple(lacks))
 
 

@@ -167,10 +167,11 @@ def _form_to_take(measured: Measured) -> str:
         shifts, random = (whole(measured, name, p) for p in ("associative-60-16-shift", SIXTEEN["medium"]))
         if shifts and random:
             leads.append((SETTINGS[name].title, float(np.mean(shifts)), float(np.mean(random))))
-    more = [f"{a:.2f} for {b:.2f} of {title}" for title, a, b in leads if a > b + CLOSE]
+    more = [f"{a:.2f} instead of {b:.2f} of {title}" for title, a, b in leads if a > b + CLOSE]
     if not more or any(a < b - CLOSE for _, a, b in leads):
         return ""
-    return f' If you take it, then with `permutation="shift"`: {", ".join(more)}.'
+    numbers = f"about {SIZES['medium']:,} numbers"
+    return f' If you take it, then with `permutation="shift"`: with {numbers}, {", ".join(more)}.'
 
 
 def _for_both(measured: Measured) -> str:
@@ -179,7 +180,7 @@ def _for_both(measured: Measured) -> str:
     recalled, rows = ("stacked", "mqar"), []
     for kind, point in points.items():
         found = [whole(measured, name, point.name) for name in recalled]
-        found[1] = whole(measured, "mqar-long", point.name) or found[1]
+        found[1] = max(found[1], whole(measured, "mqar-long", point.name), key=lambda a: np.mean(a or [-1]))
         tracked = [whole(measured, name, point.name, "longer") for name in TRACKING]
         if any(tracked):
             rows.append([kind, *map(_short, [*found, *tracked])])
@@ -187,12 +188,16 @@ def _for_both(measured: Measured) -> str:
         return ""
     header = ["network", *(SETTINGS[name].title for name in (*recalled, *TRACKING))]
     fewer = " and ".join(row[0] for row in rows if row[0] in FEWER)
-    sizes = f"about {SIZES['medium']:,} numbers ({fewer}: {SIZES['small']})"
+    sizes = f"about {SIZES['medium']:,} numbers" + (f" ({fewer}: {SIZES['small']})" if fewer else "")
+    most = {row[0]: sum(cell.startswith("**") for cell in row[1:]) for row in rows}
+    tasks, reached = len(header) - 1, max(most.values())
+    best = " and ".join(kind for kind, count in most.items() if count == reached)
+    none = "" if reached == tasks else "no network here does all; "
     return (
-        f"To recall and to keep track of a state, it depends on what is tracked. One layer, {sizes}, means of three "
-        "seeds, and the best of them where they lie far apart: what is recalled (MQAR in 32 passes, if 13 were not "
-        "enough), and how often the state is right beyond the lengths trained on. Bold: 0.9 and more. Eigenvalues "
-        f"from -1: a write may turn the memory's sign.\n\n{markdown_table(header, rows)}"
+        f"To recall and to keep track of a state: {none}most does {best} ({reached} of {tasks} tasks at 0.9 and "
+        f"more, in bold). One layer, {sizes}, means of three seeds, and the best of them where they lie far apart: "
+        "what is recalled (MQAR in 13 or 32 passes, the better), and how often the state is right beyond the lengths "
+        f"trained on. Eigenvalues from -1: a write may turn the memory's sign.\n\n{markdown_table(header, rows)}"
     )
 
 
@@ -301,9 +306,9 @@ def _copies(measured: Measured) -> str:
     if means[16, 16] >= 0.9:
         answer = " No." if means[16, 1] >= 0.9 else " No, if it has copies."
     return (
-        f"**Must holographic binding fail at recall**, for its capacity (arXiv 2604.05030)?{answer} What it recalls "
-        f"goes by the pairs for every copy: with four, and 1 copy to 8, {alike}. Of 16 pairs, with the same 64 units "
-        f"and weights: {some}."
+        f"**Must holographic binding fail at recall**, for its capacity (arXiv 2604.05030)?{answer} Of 16 pairs, "
+        f"with the same 64 units and weights, it recalls: {some}. With four pairs for every copy, from 1 copy to 8: "
+        f"{alike}."
     )
 
 
@@ -335,7 +340,7 @@ def _reason(reasons: Reasons) -> str:
     numbers = f"Right as they are, without the others, and with random keys: {shapes}."
     if not all(mends("alone", 0.9)):
         return f"**Why pairs are forgotten**, of 32 stacked ones. {numbers}"
-    keys = "" if any(mends("random_keys", 0.25)) else ", and not for bad keys"
+    keys = "" if any(mends("random_keys", 0.25)) else "; random keys would mend less than a quarter"
     return f"**Why pairs are forgotten**, of 32 stacked ones: the others drown them{keys}. {numbers}"
 
 
@@ -364,10 +369,12 @@ def _how_soon(measured: Measured) -> str:
     firsts = sorted((first_below(rows, PAST), kind) for kind, rows in found.items())
     past = [f"{kind} {first:,}" for first, kind in firsts if math.isfinite(first)]
     late = [kind for first, kind in firsts if math.isinf(first)]
+    small = ", ".join(kind for kind in found if kind in FEWER)
+    fewer = f"; about {SIZES['medium']:,} numbers, {small} {SIZES['small']}" if small else ""
     said = [*past, *([f"not in the time {', '.join(late)}"] if late else [])]
     return (
-        "**How soon answers are found**, MQAR with 4 pairs: minibatches until an answer costs less than a guess "
-        f"among the four values (median of the seeds): {'; '.join(said)}."
+        f"**How soon answers are found**, MQAR with 4 pairs: minibatches until an answer costs less than {PAST} bits "
+        f"in training, where a guess among the four values costs 2 (median of the seeds{fewer}): {'; '.join(said)}."
     )
 
 

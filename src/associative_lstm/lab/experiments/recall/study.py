@@ -13,6 +13,7 @@ from associative_lstm.lab.draw.pictures import save_figure
 from associative_lstm.lab.draw.tables import Measured, read_rows, save_rows
 from associative_lstm.lab.experiments.claim import Claim, judge, write_claims
 from associative_lstm.lab.experiments.experiment import Advance, Experiment, Outcome
+from associative_lstm.lab.experiments.learning.measures import both
 from associative_lstm.lab.experiments.learning.runs import Logs, Run
 from associative_lstm.lab.experiments.recall import cost, forgetting, grid
 from associative_lstm.lab.experiments.recall.drawing import draw, draw_dependence, draw_learning
@@ -206,7 +207,7 @@ def _ahead(setting: str, ours: str, rivals: Sequence[str], by: float) -> Callabl
             numbers[_label(setting, rival)] = float(np.mean(b))
             apart = min(a) > max(b) or max(a) < min(b)
             verdicts.append(bool(np.mean(a) >= np.mean(b) + by) if apart else None)
-        return (False if False in verdicts else None if None in verdicts else True), numbers
+        return both(*verdicts), numbers
 
     return decide
 
@@ -262,28 +263,43 @@ def _generalises(measured: Measured) -> Judged:
 
 
 def _tracks_sums(measured: Measured) -> Judged:
-    """Ours stays right on longer sequences of modular arithmetic, linear networks do not."""
-    task, linear = "modular-aided", _LINEAR
-    longer = {name: _mean(measured, task, name, "longer") for name in (SIXTEEN["medium"], *linear)}
-    numbers: dict[str, float | str] = {f"{_label(task, name)}, longer": mean for name, mean in longer.items()}
-    if _diverged(measured, task, linear):
-        return None, numbers | {"reason": _DIVERGED}
-    return longer[SIXTEEN["medium"]] >= 0.9 and all(longer[name] <= 0.6 for name in linear), numbers
+    """Ours stays right on longer sequences of modular arithmetic, no seed of a linear network does."""
+    task = "modular-aided"
+    ours, linear = (
+        _mean(measured, task, SIXTEEN["medium"], "longer"),
+        _no_seed_tracks(measured, task, _LINEAR),
+    )
+    numbers: dict[str, float | str] = {f"{_label(task, SIXTEEN['medium'])}, longer": ours}
+    return both(ours >= 0.9, linear[0]), numbers | linear[1]
+
+
+def _no_seed_tracks(measured: Measured, task: str, networks: Sequence[str]) -> Judged:
+    """Every seed of the networks is right at most 0.6 of the steps beyond; not to be told if one diverged."""
+    seeds = {name: whole(measured, task, name, "longer") for name in networks}
+    numbers: dict[str, float | str] = {
+        f"{_label(task, name)}, longer": f"{np.mean(a):.3f} ({min(a):.2f} to {max(a):.2f})"
+        for name, a in seeds.items()
+    }
+    if any(max(a) > 0.6 for a in seeds.values()):
+        return False, numbers
+    if _diverged(measured, task, networks):
+        return None, numbers | {"reason": "a run diverged"}
+    return True, numbers
 
 
 def _shifts_serve(measured: Measured) -> Judged:
-    """With shifts, as much of MQAR, and as often right beyond the lengths trained."""
-    holds, numbers = _not_behind("mqar", _SHIFT, [SIXTEEN["medium"]])(measured)
+    """With shifts, as much of MQAR, and as often right beyond the lengths trained, where random ones are."""
+    recall, numbers = _not_behind("mqar", _SHIFT, [SIXTEEN["medium"]])(measured)
+    verdicts = [recall]
     for task in ("parity", "modular-aided"):
         shifts, random = (_mean(measured, task, name, "longer") for name in (_SHIFT, SIXTEEN["medium"]))
         numbers |= {f"{task}, shifts, longer": shifts, f"{task}, random, longer": random}
-        holds = holds and shifts >= random - 0.05
-    return holds, numbers
+        verdicts.append(shifts >= random - 0.05 if random >= 0.9 else None)
+    return both(*verdicts), numbers
 
 
 def _open_loop_loses_track(measured: Measured) -> Judged:
-    longer = _mean(measured, "parity", _OPEN, "longer")
-    return longer <= 0.6, {f"{_label('parity', _OPEN)}, longer": longer}
+    return _no_seed_tracks(measured, "parity", [_OPEN])
 
 
 def _mad_score(measured: Measured) -> Judged:
@@ -323,9 +339,7 @@ def _none_behind(measured: Measured, compared: Sequence[tuple[str, str, str]]) -
         holds, its = _not_behind(setting, network, [other])(measured)
         verdicts.append(holds)
         numbers |= {f"{setting}, {name}": value for name, value in its.items()}
-    if False in verdicts:
-        return False, numbers
-    return (None if None in verdicts or not verdicts else True), numbers
+    return (both(*verdicts) if verdicts else None), numbers
 
 
 def _on(setting: str, *networks: str) -> list[Need]:
@@ -449,15 +463,17 @@ CLAIMS: Mapping[str, tuple[str, str, list[Need], Callable[[Measured], Judged]]] 
         "On modular arithmetic it stays right on longer sequences than trained; one layer of a linear network does "
         "not, with eigenvalues from -1 or without, though it sees the operator before each number.",
         f"the symbol before presented beside, trained on up to 40 symbols, tested on symbols 41 to 256: {_MEAN} at "
-        "least 0.9 of ours with 16 copies, at most 0.6 of mLSTM, Mamba-2, DeltaNet, Gated DeltaNet, and of the last "
-        "two with eigenvalues from -1 (planned after runs without the symbol before were seen)",
+        "least 0.9 of ours with 16 copies, and at most 0.6 in every seed of mLSTM, Mamba-2, DeltaNet, Gated "
+        "DeltaNet, and of the last two with eigenvalues from -1 (planned after runs without the symbol before were "
+        "seen)",
         _on("modular-aided", SIXTEEN["medium"], *_LINEAR),
         _tracks_sums,
     ),
     "12v": (
         "With shifts it recalls as much of MQAR, too, and keeps as much track (ours).",
         f"about 1,024 numbers: {_MEAN} at most {CLOSE} lower on MQAR with 4 pairs, and at most 0.05 lower beyond the "
-        "lengths trained on parity and modular arithmetic (planned after shifts were seen on stacked pairs)",
+        "lengths trained on parity and modular arithmetic, if random permutations have 0.9 there (planned after "
+        "shifts were seen on stacked pairs)",
         [
             *_on("mqar", _SHIFT, SIXTEEN["medium"]),
             *_on("parity", _SHIFT, SIXTEEN["medium"]),
@@ -467,7 +483,8 @@ CLAIMS: Mapping[str, tuple[str, str, list[Need], Callable[[Measured], Judged]]] 
     ),
     "12w": (
         "Without h in gates and keys it keeps no track of parity (ours).",
-        f"trained on 3 to 40 bits, tested on bits 41 to 256: {_MEAN} at most 0.6 (planned after its recall was seen)",
+        "trained on 3 to 40 bits, tested on bits 41 to 256: accuracy at most 0.6 in every seed (planned after its "
+        "recall was seen)",
         _on("parity", _OPEN),
         _open_loop_loses_track,
     ),
