@@ -22,9 +22,10 @@ TOLERANCE = 1e-4
 
 
 def points() -> list[Point]:
-    """Of every kind that is compared the largest network, and that of about 1,024 numbers."""
-    largest = {point.kind: point for point in SETTING.points}.values()
-    return [point for point in SETTING.points if point in largest or point.size == "medium"]
+    """Of every kind that is compared, on stacked pairs all, the largest network, and that of about 1,024 numbers."""
+    compared = SETTINGS["stacked"].points
+    largest = {point.kind: point for point in compared}.values()
+    return [point for point in compared if point in largest or point.size == "medium"]
 
 
 def measure(seconds: float, advance: Callable[[], None] = lambda: None) -> list[dict[str, Any]]:
