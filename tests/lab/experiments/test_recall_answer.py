@@ -28,7 +28,7 @@ def test_the_page_has_every_number_and_says_who_should_use_what(tmp_path):
     assert f"| 0.31 (0.31 to 0.31) | – | mLSTM 0.87 (0.87 to 0.87) | 1.0 | {take} |" in page
     assert "| H3 | 2,000 | 0.19 |" in page
     assert all(SETTINGS[name].title in page for name in ("stacked", "mqar"))
-    assert "| network | In-context recall | Fuzzy recall | " in page
+    assert "| network | In-context recall (guessing: 0.12) | Fuzzy recall (guessing: 0.12) | " in page
     assert "| LSTM | " + " | ".join(["0.87 (0.87 to 0.87)"] * len(MAD)) in page
     guessing = (
         "Parity (guessing: 0.50) | Modular arithmetic (guessing: 0.20) | Swaps of five (guessing: 0.01) | "

@@ -180,9 +180,8 @@ def _wide_table(measured: Measured, names: Sequence[str], what: str) -> str:
 
 
 def _heading(name: str) -> str:
-    """Of a task, and of state tracking, where every answer is as likely, how often a guess is right."""
-    title = SETTINGS[name].title
-    return f"{title} (guessing: {2 ** -TASKS[SETTINGS[name].task].chance:.2f})" if name in _TRACKED else title
+    """A task, and how often a guess is right."""
+    return f"{SETTINGS[name].title} (guessing: {2 ** -TASKS[SETTINGS[name].task].chance:.2f})"
 
 
 def _published() -> str:
