@@ -217,6 +217,7 @@ def test_advice_says_who_recalls_and_keeps_track():
     assert kept(short, "Mamba-2")[1] == "**0.95**"  # of MQAR the better training counts
     short = made(lambda s, n: 0.5 if s == "mqar-long" else recalls_and_tracks(s, n))
     assert kept(short, "Mamba-2")[1] == "**0.95**"
+    assert "such a DeltaNet is published with 0.97 of modular arithmetic" in advice(short)
     ours = "Associative LSTM, 16 copies (4 of 5 tasks"
     assert f"state: no network here does all; most does {ours}" in advice(short)
     assert "state: most does Associative LSTM, " in advice(made(lambda s, n: 0.95))

@@ -28,6 +28,7 @@ from associative_lstm.lab.experiments.recall.grid import (
     stands_in_the_middle,
     whole,
 )
+from associative_lstm.lab.experiments.recall.published import MODULAR
 from associative_lstm.lab.words import counted
 
 Costs = Sequence[Mapping[str, Any]]
@@ -115,6 +116,7 @@ def advice(measured: Measured) -> str:
 
 
 _RECALL = ("stacked", "stacked-64", "mqar")
+_TURNED = "DeltaNet, eigenvalues from -1"
 
 
 _SEEDS = "means of three seeds (smallest to largest, or each where they lie far apart; one that diverged counts as 0)"
@@ -197,7 +199,9 @@ def _for_both(measured: Measured) -> str:
         f"To recall and to keep track of a state: {none}most does {best} ({reached} of {tasks} tasks at 0.9 and "
         f"more, in bold). One layer, {sizes}, means of three seeds, and the best of them where they lie far apart: "
         "what is recalled (MQAR in 13 or 32 passes, the better), and how often the state is right beyond the lengths "
-        f"trained on. Eigenvalues from -1: a write may turn the memory's sign.\n\n{markdown_table(header, rows)}"
+        "trained on. Eigenvalues from -1: a write may turn the memory's sign; with three layers and a short "
+        f"convolution such a DeltaNet is published with {dict(MODULAR)[_TURNED]} of modular arithmetic, where "
+        f"guessing is 0 (arXiv 2411.12537).\n\n{markdown_table(header, rows)}"
     )
 
 
