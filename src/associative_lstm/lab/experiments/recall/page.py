@@ -167,16 +167,19 @@ def _copies_table(measured: Measured) -> str:
 
 
 def _wide_table(measured: Measured, names: Sequence[str], what: str) -> str:
-    """Networks by tasks; a kind of network may have other sizes on other tasks."""
+    """Networks by tasks, with their weights; a kind of network may have other sizes on other tasks."""
     rows = []
     for kind in dict.fromkeys(point.kind for point in SETTINGS[names[0]].points):
-        cells = []
+        cells, weights = [], []
         for name in names:
             its = next((point.name for point in SETTINGS[name].points if point.kind == kind), "")
-            cells.append(spread([row[what] for row in measured.get((name, its), ()) if what in row]) or "–")
-        if any(cell != "–" for cell in cells):
-            rows.append([kind, *cells])
-    return markdown_table(["network", *map(_heading, names)], rows) if rows else "Not yet run."
+            found = [row for row in measured.get((name, its), ()) if what in row]
+            cells.append(spread([row[what] for row in found]) or "–")
+            weights += [row["parameters"] for row in found]
+        if weights:
+            least, most = f"{min(weights):,}", f"{max(weights):,}"
+            rows.append([kind, least if least == most else f"{least} to {most}", *cells])
+    return markdown_table(["network", "weights", *map(_heading, names)], rows) if rows else "Not yet run."
 
 
 def _heading(name: str) -> str:
