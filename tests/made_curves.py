@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 
 import made_runs
-from associative_lstm.lab.experiments.learning.curves import curve
+from associative_lstm.lab.experiments.learning.curves import curve, fast_curve
 from associative_lstm.lab.experiments.learning.figures import FIGURES
 from associative_lstm.lab.experiments.learning.runs import Logs, Run
 from associative_lstm.lab.sweep.jobs import DIVERGED
@@ -29,7 +29,15 @@ def write_run(curve, runs, rate, seed, cost, steps=None, diverged=False):
 
 def write_curve(runs, task, network, *costs, best=1e-3):
     """All runs of a curve, with the final ``costs`` of its seeds: constant, from chance at the first step."""
-    planned = curve(task, network)
+    write_planned(runs, curve(task, network), *costs, best=best)
+
+
+def write_whole(runs, task, network, *costs):
+    """The same for the runs by the fast recipe that are as long as those as the paper trained."""
+    write_planned(runs, fast_curve(task, network, curve(task, network).steps), *costs, best=5e-3)
+
+
+def write_planned(runs, planned, *costs, best):
     costs = costs * len(planned.seeds) if len(costs) == 1 else costs
     for rate in planned.rates:
         if rate != best:
@@ -37,7 +45,7 @@ def write_curve(runs, task, network, *costs, best=1e-3):
     for seed, cost in zip(planned.seeds, costs, strict=True):
         write_run(planned, runs, best, seed, lambda s, cost=cost: cost)
     if planned.swept_with not in planned.seeds:
-        write_run(planned, runs, best, planned.swept_with, lambda s: costs[0])
+        write_run(planned, runs, best, planned.swept_with, lambda s: costs[0], planned.sweep_steps)
 
 
 def run_of(values, task="xml", every=100):

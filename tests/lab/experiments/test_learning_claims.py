@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,17 @@ from associative_lstm.lab.experiments.learning.figures import FIGURES
 from associative_lstm.lab.experiments.learning.runs import Logs, read_curve
 from associative_lstm.lab.sweep.jobs import DIVERGED
 from associative_lstm.lab.tasks import TASKS
-from made_curves import CLAIMS, IN_ALL, cut_short, judged, lengthen, write_curve, write_run, write_solving
+from made_curves import (
+    CLAIMS,
+    IN_ALL,
+    cut_short,
+    judged,
+    lengthen,
+    write_curve,
+    write_run,
+    write_solving,
+    write_whole,
+)
 
 
 @pytest.mark.parametrize(
@@ -368,13 +379,7 @@ def test_an_early_lead_on_arithmetic_decides_nothing(tmp_path):
     for copies in (1, 4, 8):
         planned, cost = curve("arithmetic", f"associative-lstm-{copies}"), 1.0 if copies == 1 else 1.2
         write_curve(tmp_path, "arithmetic", planned.network.name, cost)
-        write_curve(
-            tmp_path,
-            "arithmetic",
-            f"fast-associative-lstm-{copies}",
-            1.4 if copies == 1 else 1.2,
-            best=5e-3,
-        )
+        write_whole(tmp_path, "arithmetic", planned.network.name, 1.4 if copies == 1 else 1.2)
     claim = judged("5a", tmp_path)
     assert (claim.verdict, claim.read(FAST).verdict) == ("holds", "fails")  # each as long as it is planned
     for seed in planned.seeds:
@@ -405,15 +410,17 @@ def test_a_claim_is_judged_a_second_time_by_the_fast_recipe(tmp_path):
     assert not any("fast" in run for run in claim.runs)
 
 
-def test_shorter_runs_of_the_fast_recipe_do_not_show_that_a_task_cannot_be_learned(tmp_path):
-    """After 10,000 minibatches in the place of 300,000 as the paper trained."""
+def test_short_runs_of_the_fast_recipe_do_not_tell_what_whole_ones_are_asked_for(tmp_path):
+    """10,000 minibatches in the place of 300,000 as the paper trained."""
     write_curve(tmp_path, "arithmetic", "associative-lstm-1", 2.0)
-    write_curve(tmp_path, "arithmetic", "fast-associative-lstm-1", 2.0, best=5e-3)
+    write_curve(tmp_path, "arithmetic", "fast-associative-lstm-1", 0.5, best=5e-3)
     claim = judged("5d", tmp_path)
     assert (claim.verdict, claim.read(FAST).verdict) == ("fails", "undecided")
-    shutil.rmtree(tmp_path / "arithmetic" / "fast-associative-lstm-1")
-    write_curve(tmp_path, "arithmetic", "fast-associative-lstm-1", 0.5, best=5e-3)
-    assert judged("5d", tmp_path).read(FAST).verdict == "holds"
+    assert claim.read(FAST).numbers == {"not_yet_run": "arithmetic/fast-associative-lstm-1"}
+    for cost, verdict in ((2.0, "fails"), (0.5, "holds")):
+        shutil.rmtree(tmp_path / "arithmetic" / "fast-associative-lstm-1")
+        write_whole(tmp_path, "arithmetic", "associative-lstm-1", cost)
+        assert judged("5d", tmp_path).read(FAST).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -459,6 +466,20 @@ def test_what_is_compared_by_the_fast_recipe_has_one_length(tmp_path):
         told = CLAIMS[key].judge(Logs(tmp_path)).read(FAST)
         assert told.verdict == "undecided"
         assert f"{curve('arithmetic', 'fast-3-heads-4').steps:,} minibatches" in told.numbers["reason"]
+
+
+def test_claims_that_ask_for_whole_runs_by_the_fast_recipe_share_them():
+    """Seeds of their own, none of which is asked for with two lengths; and as long as the others are planned."""
+    asked = {c for claim in CLAIMS.values() for c in claim.needed_fast}
+    folders = {c.folder(Path(), c.rates[0], seed): set() for c in asked for seed in c.seeds}
+    for c in asked:
+        for seed in c.seeds:
+            folders[c.folder(Path(), c.rates[0], seed)].add(c.steps)
+    assert all(len(lengths) == 1 for lengths in folders.values())
+    whole = {(c.task, c.network.name): c.steps for c in CLAIMS["1b"].needed_fast}
+    assert whole == {("copy", "fast-associative-lstm-1"): 40_000, ("copy", "fast-lstm-128"): 40_000}
+    (heads,) = CLAIMS["6d"].needed_fast
+    assert (heads.steps, heads.sweep_steps, heads.seeds) == (40_000, 5_400, (30, 31))
 
 
 def write_starts(runs, costs):

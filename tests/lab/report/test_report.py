@@ -287,6 +287,11 @@ def test_a_sentence_is_said_only_while_the_verdicts_that_it_rests_on_are_those()
     for name, verdict in rests_on.items():
         other = judge("", "", True if verdict == "undecided" else None)
         assert text not in sentences(claims | {name: other})
+    rests_on, text = SENTENCES[2]
+    claims = {name: judge("", "", holds[v]) for name, v in rests_on.items() if not name.endswith("-fast")}
+    assert text not in sentences(claims)
+    again = replace(claims["claim-6d"], readings=(Reading(FAST, "holds", {}),))
+    assert text in sentences(claims | {"claim-6d": again})
 
 
 def test_what_the_second_verdict_changes_is_said():

@@ -112,6 +112,9 @@ FAST_SEEDS, FAST_SWEEP_SEED, LARGE_SEEDS = (20, 21, 22, 23, 24), 19, (10, 11)
 """None of them was looked at when the start and the recipe were chosen, by runs with seeds 0 to 3 (and 9 to 14,
 on copy and XML, with keys of three times Glorot's weights). Learning rates are chosen by the seed of the sweep."""
 
+WHOLE_SEEDS = (30, 31, 32)
+"""Of runs by the fast recipe that are as long as those as the paper trained; large networks have the first two."""
+
 WITHOUT: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("", "all of it", {}),
     ("-conjugate", "keys not matched", {"key_init": "conjugate"}),
@@ -185,8 +188,7 @@ _UNITARY = [f"{kind}unitary-rnn-{size}" for kind in ("", "multiplicative-") for 
 _THREE_HEADS = [f"associative-lstm-3-heads-4{end}" for end in ("-batch-1", "-batch-1-whu")]
 _TWINS = {
     **dict.fromkeys(["permutation-rnn-256", *_UNITARY, "ntm"], RATES),
-    **dict.fromkeys(["associative-lstm-4-whu", "associative-lstm-4-tanh"], FAST_RATES),
-    **dict.fromkeys(_THREE_HEADS, FAST_RATES[1:2]),
+    **dict.fromkeys(["associative-lstm-4-whu", "associative-lstm-4-tanh", *_THREE_HEADS], FAST_RATES),
 }
 """What else is trained by the fast recipe, so that every claim can be judged by it: with which rates."""
 
@@ -207,6 +209,26 @@ def twin(network: str) -> str | None:
     if name in (f"{heads}4", f"{heads}8"):
         name = name.removeprefix("associative-lstm-")
     return f"fast-{name}" if f"fast-{name}" in NETWORKS else None
+
+
+def fast_curve(task: str, network: str, steps: int | None = None) -> "Curve | None":
+    """The same network by the fast recipe: its short runs, or others of ``steps`` minibatches, with other seeds.
+
+    The rate of these is that which is best in the short runs, where several are compared.
+
+    >>> short, whole = fast_curve("copy", "lstm-128"), fast_curve("copy", "lstm-128", 40_000)
+    >>> short.steps, whole.steps, whole.sweep_steps
+    (3000, 40000, 3000)
+    """
+    name = twin(network)
+    if name is None:
+        return None
+    short = curve(task, name)
+    if steps is None:
+        return short
+    swept = short.steps if len(short.rates) > 1 else steps
+    seeds = WHOLE_SEEDS[:2] if short.network.large else WHOLE_SEEDS
+    return dataclasses.replace(short, steps=steps, sweep_steps=swept, seeds=seeds, doublings=0)
 
 
 @dataclass(frozen=True)

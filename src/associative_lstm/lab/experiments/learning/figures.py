@@ -91,6 +91,7 @@ def _against_ntm(number: int, title: str, task: str, letters: str) -> LearningFi
                 _solved_before((task, before)),
                 *([Otherwise("without W_hu", _WELL, criteria.do_well((task, before)))] * (before != network)),
             ),
+            as_long=True,
         )
         for letter, name, network, before in zip(
             letters, ("Associative LSTM with 3 heads and 4 copies", "NTM"), (ours, ntm), earlier, strict=False
@@ -114,6 +115,7 @@ def _against_ntm(number: int, title: str, task: str, letters: str) -> LearningFi
                 * (ours != earlier[0])
             ),
         ),
+        as_long=True,
     )
     title = f"{title}, minibatches of 1, against the NTM"
     end = ours.removeprefix(without_w_hu)
@@ -240,6 +242,7 @@ FIGURES: tuple[LearningFigure, ...] = (
             "The Associative LSTM solves the copy task much faster than the LSTM.",
             "solved in half the minibatches that the LSTM needs with either forget bias",
             criteria.solve_sooner((_ONE,), _LSTMS, factor=2.0),
+            as_long=True,
         ),
         LearningClaim(
             "1c",
@@ -260,6 +263,7 @@ FIGURES: tuple[LearningFigure, ...] = (
             "the mean minibatches to solve it with 4 and with 8 copies are within 25 % of those with 1; undecided "
             "if the seeds of 1 copy differ as much",
             criteria.COPIES_ALIKE,
+            as_long=True,
         ),
         LearningClaim(
             "1e",
@@ -272,6 +276,7 @@ FIGURES: tuple[LearningFigure, ...] = (
             "The Associative LSTM solves the copy task before an LSTM of 512 units, too.",
             "every seed with 1 copy solves it before any of the LSTM",
             criteria.solve_sooner((_ONE,), ("lstm-512",)),
+            as_long=True,
         ),
     ),
     _figure(
@@ -291,6 +296,7 @@ FIGURES: tuple[LearningFigure, ...] = (
             "with 1 copy it needs at most 1.5 times the minibatches; undecided if a seed diverges or ends before "
             "that",
             criteria.slowdown((_ONE,), at_most=1.5),
+            as_long=True,
         ),
         LearningClaim(
             "2c",
@@ -355,6 +361,7 @@ FIGURES: tuple[LearningFigure, ...] = (
             _SOLVED_IN_EVERY_SEED,
             criteria.solve(("assignment", _FOUR), ("assignment", _EIGHT)),
             (_solved_before(("assignment", _FOUR), ("assignment", _EIGHT)),),
+            as_long=True,
         ),
         LearningClaim(
             "4b",
@@ -379,6 +386,7 @@ FIGURES: tuple[LearningFigure, ...] = (
             "An LSTM of 512 units solves variable assignment.",
             _SOLVED_IN_EVERY_SEED,
             criteria.solve(("assignment", "lstm-512")),
+            as_long=True,
         ),
     ),
     _figure(
@@ -398,6 +406,7 @@ FIGURES: tuple[LearningFigure, ...] = (
                     criteria.compare("arithmetic", [(_ONE, _FOUR), (_ONE, _EIGHT)]),
                 ),
             ),
+            as_long=True,
         ),
         LearningClaim(
             "5d",
@@ -405,6 +414,7 @@ FIGURES: tuple[LearningFigure, ...] = (
             _WELL,
             criteria.do_well(("arithmetic", _ONE)),
             (_solved_before(("arithmetic", _ONE)),),
+            as_long=True,
         ),
         LearningClaim(
             "5f",
@@ -413,6 +423,7 @@ FIGURES: tuple[LearningFigure, ...] = (
             "remembering nothing costs; undecided if one diverges, or ends earlier than planned or while improving "
             "by 2 % per tenth",
             criteria.do_badly(("arithmetic", _FOUR), ("arithmetic", _EIGHT)),
+            as_long=True,
         ),
     ),
     _figure(

@@ -13,7 +13,7 @@ from associative_lstm.lab.draw.tables import save_table
 from associative_lstm.lab.experiments.claim import FAST, Claim, Reading, judge, verdict_of, write_claims
 from associative_lstm.lab.experiments.experiment import Experiment, Outcome
 from associative_lstm.lab.experiments.learning.criteria import Criterion, Decision, Need
-from associative_lstm.lab.experiments.learning.curves import Curve, curve, smoke, twin
+from associative_lstm.lab.experiments.learning.curves import Curve, curve, fast_curve, smoke
 from associative_lstm.lab.experiments.learning.drawing import draw_figure, draw_sweep
 from associative_lstm.lab.experiments.learning.measures import final_cost, solved_at, whole_cost
 from associative_lstm.lab.experiments.learning.runs import SHARE, CurveRuns, Logs
@@ -60,11 +60,14 @@ class LearningClaim(OpenClaim):
 
     It is judged as the paper trained, and a second time by the same criterion with the fast recipe, unless
     ``not_fast`` says why not; ``otherwise`` has other criteria for the first, such as those that it had before.
+    ``as_long``: the recipe's short runs cannot tell, so its second verdict has runs as long as the first's; where
+    these differ, as the shortest of them.
     """
 
     judged_by: Criterion
     otherwise: Sequence[Otherwise] = ()
     not_fast: str = ""
+    as_long: bool = False
 
     @property
     def needed(self) -> list[Curve]:
@@ -72,17 +75,23 @@ class LearningClaim(OpenClaim):
         return [curve(*need) for need in self.judged_by.needs]
 
     @property
-    def twins(self) -> dict[Need, Need]:
+    def twins(self) -> dict[Need, Curve]:
         """The same curves by the fast recipe; none if one of them has no such network."""
-        names = {(task, network): twin(network) for task, network in self.judged_by.needs}
-        if self.not_fast or None in names.values():
+        needs = self.judged_by.needs
+        lengths: dict[str, int] = {}
+        if self.as_long:  # one for all of a task: the rate falls towards the end of a run
+            for task, network in needs:
+                steps = curve(task, network).steps
+                lengths[task] = min(steps, lengths.get(task, steps))
+        found = {(task, network): fast_curve(task, network, lengths.get(task)) for task, network in needs}
+        if self.not_fast or None in found.values():
             return {}
-        return {need: (need[0], name) for need, name in names.items() if name is not None}
+        return {need: its for need, its in found.items() if its is not None}
 
     @property
     def needed_fast(self) -> list[Curve]:
         """The curves that its second verdict looks at."""
-        return [curve(*need) for need in dict.fromkeys(self.twins.values())]
+        return list(dict.fromkeys(self.twins.values()))
 
     def judge(self, logs: Logs) -> Claim:
         """The claim with its verdict; undecided while runs are missing."""
@@ -104,11 +113,10 @@ def _reading(name: str, made: _Judged, criterion: str = "") -> Reading:
     return Reading(name, verdict_of(made.holds), made.numbers, criterion, made.runs, made.lacks)
 
 
-def _judged(logs: Logs, criterion: Criterion, twins: Mapping[Need, Need] | None = None) -> _Judged:
+def _judged(logs: Logs, criterion: Criterion, twins: Mapping[Need, Curve] | None = None) -> _Judged:
     """What a criterion decides; of ``twins``, where these are given, in the place of the curves that it names."""
-    named = {need: (twins or {}).get(need, need) for need in criterion.needs}
-    found = {need: logs.curve(curve(*named[need])) for need in criterion.needs}
-    curves = {"/".join(named[need]): c for need, c in found.items()}
+    found = {need: logs.curve((twins or {}).get(need) or curve(*need)) for need in criterion.needs}
+    curves = {f"{c.curve.task}/{c.curve.network.name}": c for c in found.values()}
     missing = [name for name, c in curves.items() if not c.can_be_judged]
     hopeless = [name for name, c in curves.items() if c.always_diverged]
     decision: Decision
