@@ -2,6 +2,7 @@
 
 import pytest
 
+from associative_lstm.lab.experiments.recall import grid
 from associative_lstm.lab.experiments.recall.drawing import draw, draw_dependence
 from recall_rows import made
 
@@ -22,10 +23,18 @@ def lines(axes):
 
 
 def test_the_answer_is_recall_by_state_and_who_keeps_track():
-    found = panels(draw(measured()))
-    assert list(found) == ["Stacked MQAR, 32 pairs", "MQAR, 4 pairs", "Beyond the lengths trained"]
-    recalled = lines(found["MQAR, 4 pairs"])
-    assert [y for _, y in recalled["DeltaNet"]] == pytest.approx([0.5, 0.9, 0.5])
+    rows = measured() | made(lambda setting, network: 0.95, settings=["mqar-long"])
+    rows["mqar", "deltanet-1x32"][0]["accuracy"] = 0.96
+    found = panels(draw(rows))
+    mqar = "MQAR, 4 pairs, in 13 passes (hollow: 32)"
+    assert list(found) == ["Stacked MQAR, 32 pairs", mqar, "Beyond the lengths trained"]
+    recalled = lines(found[mqar])
+    assert recalled["DeltaNet"] == [[1000, 0.5], [1000, pytest.approx(0.92)], [1000, 0.5]]  # where it stands
+    shown = [line.get_xydata().tolist() for line in found[mqar].lines]
+    assert [[1000, 0.96], [1000, 0.9], [1000, 0.9]] in shown  # every seed
+    hollow = [line for line in found[mqar].lines if line.get_markerfacecolor() == "white"]
+    longer = [line for line in hollow if list(line.get_ydata()) == pytest.approx([0.95])]
+    assert len(longer) == len(grid.SETTINGS["mqar-long"].points)
     assert {"Attention (its state grows)", "LSTM", "mLSTM"} < recalled.keys()
     tracked = found["Beyond the lengths trained"]
     assert [label.get_text() for label in tracked.get_xticklabels()] == ["Parity", "Swaps\nof five"]

@@ -77,7 +77,9 @@ class Verdict(NamedTuple):
 
 
 def advice(measured: Measured) -> str:
-    """Who should use what, then a row for every task and size at which ours stands beside all of today's networks."""
+    """Who should use what; who recalls and keeps track; and a row for every task and size of state at which ours
+    stands beside all of today's networks.
+    """
     verdicts = [
         verdict
         for name, size in itertools.product(_RECALL, SIZES)
@@ -85,6 +87,30 @@ def advice(measured: Measured) -> str:
     ]
     if not verdicts:
         return ""
+    both, table = _for_both(measured)
+    parts = [
+        f"**Who should use what.** To recall, {_ahead(verdicts)}.{both}",
+        _counted(verdicts),
+        _other_forms(measured),
+        table,
+        _at_equal_state(measured, verdicts),
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+_RECALL = ("stacked", "stacked-64", "mqar")
+_TURNED = "DeltaNet, eigenvalues from -1"
+
+
+def _seeds(measured: Measured) -> str:
+    """What stands in a cell of a table."""
+    diverged = any(row.get("diverged") for rows in measured.values() for row in rows)
+    lost = "; one that diverged counts as 0" if diverged else ""
+    return f"means of three seeds (smallest to largest, or each where they lie far apart{lost})"
+
+
+def _at_equal_state(measured: Measured, verdicts: Sequence[Verdict]) -> str:
+    """The table of the comparisons."""
     rows = [
         [
             each.task,
@@ -108,18 +134,9 @@ def advice(measured: Measured) -> str:
     ]
     about = (
         f"Recall at equal state, of networks with a state of fixed size, trained alike: accuracy on held-out "
-        f'sequences, {_SEEDS}. "Either" in the last column: means that differ by at most {CLOSE}.'
+        f'sequences, {_seeds(measured)}. "Either" in the last column: means that differ by at most {CLOSE}.'
     )
-    recall = f"**Who should use what.** {_for_recall(measured, verdicts)}"
-    parts = [recall, _for_both(measured), f"{about}\n\n{markdown_table(header, rows)}"]
-    return "\n\n".join(filter(None, parts))
-
-
-_RECALL = ("stacked", "stacked-64", "mqar")
-_TURNED = "DeltaNet, eigenvalues from -1"
-
-
-_SEEDS = "means of three seeds (smallest to largest, or each where they lie far apart; one that diverged counts as 0)"
+    return f"{about}\n\n{markdown_table(header, rows)}"
 
 
 def _verdict(measured: Measured, name: str, size: str) -> Verdict | None:
@@ -141,61 +158,73 @@ def _verdict(measured: Measured, name: str, size: str) -> Verdict | None:
     return Verdict(SETTINGS[name].title, SIZES[size], seeds[OURS], forms, best, first, ratio)
 
 
-def _for_recall(measured: Measured, verdicts: Sequence[Verdict]) -> str:
-    """Who is ahead how often, where that can be told; and which form of ours to take."""
-    takes = Counter(each.take for each in verdicts)
-    behind = [each for each in verdicts if each.take not in (OURS, "either", "seeds overlap")]
+def _behind(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    return [each for each in verdicts if each.take not in (OURS, "either", "seeds overlap")]
+
+
+def _ahead(verdicts: Sequence[Verdict]) -> str:
+    """Who is ahead, where that can be told: ours or, of the others, who is most often."""
+    behind, leads = _behind(verdicts), sum(each.take == OURS for each in verdicts)
     names = Counter(kind for each in behind for kind in each.best)
-    if len(behind) > takes[OURS]:
-        who = " or ".join(kind for kind, count in names.items() if count == max(names.values()))
-    elif takes[OURS] > len(behind):
-        who = "the Associative LSTM"
-    else:
-        who = "neither before the other"
+    if len(behind) > leads:
+        return " or ".join(kind for kind, count in names.items() if count == max(names.values()))
+    return "the Associative LSTM" if leads > len(behind) else "neither before the other"
+
+
+def _counted(verdicts: Sequence[Verdict]) -> str:
+    """How often ours is ahead."""
+    takes = Counter(each.take for each in verdicts)
     alike = [each for each in verdicts if each.take == "either"]
     nearly = all(min(np.mean(each.ours), np.mean(each.theirs)) >= NEARLY_ALL for each in alike)
     easy = " (where both recall nearly all)" if alike and nearly else ""
     return (
-        f"To recall, {who}: in {len(verdicts)} comparisons at equal state, the Associative LSTM with 16 copies is "
-        f"ahead of the best of the others in {takes[OURS]}, behind in {len(behind)}, as good in {len(alike)}{easy}; "
-        f"in {takes['seeds overlap']} seeds overlap.{_form_to_take(measured)}"
+        f"In {len(verdicts)} comparisons at equal state, the Associative LSTM with 16 copies is ahead of the best of "
+        f"the others in {takes[OURS]}, as good in {len(alike)}{easy}, behind in {len(_behind(verdicts))}; in "
+        f"{takes['seeds overlap']} seeds overlap."
     )
 
 
-def _form_to_take(measured: Measured) -> str:
+def _other_forms(measured: Measured) -> str:
     """Shifts, if they recall more somewhere and less nowhere, with what they keep less track of; copies if few."""
-    medium = ("associative-60-16-shift", SIXTEEN["medium"])
-    recall, track = (
-        _beside(measured, names, *medium, which)
-        for names, which in ((_RECALL, "accuracy"), (TRACKING, "longer"))
-    )
-    said = ""
-    more, less = _instead(recall), _instead(track, less=True)
+    shifts, few = ("associative-60-16-shift", SIXTEEN["medium"]), ("associative-52-4", SIXTEEN["small"])
+    said = []
+    recall = _beside(measured, _RECALL, *shifts)
+    more = _instead(recall)
     if more and not _instead(recall, less=True):
-        said = f' If you take it, then with `permutation="shift"`: with {_numbers("medium")}, {more}'
-        said += f"; these keep less track of a state, though: {less}." if less else "."
-    if few := _instead(_beside(measured, _RECALL, "associative-52-4", SIXTEEN["small"])):
-        said += f" With {_numbers('small')} take 4 copies: {few}."
-    return said
+        track = _beside(measured, TRACKING, *shifts, "longer")
+        told = [pair for pair in track if not overlap(*pair[1:])]
+        less = f"; but it keeps less track of a state: {its}" if (its := _instead(told, less=True)) else ""
+        said.append(f'{_numbers("medium")}, `permutation="shift"`: {more}{less}')
+    if more := _instead(_beside(measured, _RECALL, *few)):
+        some, all_16, theirs = (
+            measured["stacked", name][0]["parameters"] for name in (*few, "deltanet-1x16")
+        )
+        weights = f"{some / all_16:.1f} times the weights, {some / theirs:.1f} times DeltaNet's"
+        said.append(
+            f"{_numbers('small')}, 4 copies: {more}, with {weights}; it was not run on state tracking"
+        )
+    items = "\n".join(f"- {each}." for each in said)
+    return f"Other forms of it recall more:\n\n{items}" if said else ""
 
 
-Means = list[tuple[str, float, float]]
-"""By task what two networks have."""
+Pairs = list[tuple[str, list[float], list[float]]]
+"""By task the seeds of two networks."""
 
 
-def _beside(measured: Measured, names: Sequence[str], one: str, other: str, which: str = "accuracy") -> Means:
-    """The means of two networks on the tasks that both were run on."""
+def _beside(measured: Measured, names: Sequence[str], one: str, other: str, which: str = "accuracy") -> Pairs:
+    """The seeds of two networks on the tasks that both were run on."""
     found = []
     for name in names:
         a, b = (whole(measured, name, network, which) for network in (one, other))
         if a and b:
-            found.append((SETTINGS[name].title, float(np.mean(a)), float(np.mean(b))))
+            found.append((SETTINGS[name].title, a, b))
     return found
 
 
-def _instead(means: Means, *, less: bool = False) -> str:
-    """Where the first has more than the second, or less."""
+def _instead(pairs: Pairs, *, less: bool = False) -> str:
+    """Where the first has more than the second in the mean, or less."""
     sign = -1 if less else 1
+    means = [(task, float(np.mean(a)), float(np.mean(b))) for task, a, b in pairs]
     return ", ".join(
         f"{a:.2f} instead of {b:.2f} of {task}" for task, a, b in means if sign * (a - b) > CLOSE
     )
@@ -205,36 +234,52 @@ def _numbers(size: str) -> str:
     return f"about {SIZES[size]:,} numbers"
 
 
-def _for_both(measured: Measured) -> str:
-    """A row for every network: what it recalls, and what it keeps track of; of MQAR the longest runs count."""
+def _for_both(measured: Measured) -> tuple[str, str]:
+    """Who does most of what is recalled and kept track of, in a sentence; and the table of all that."""
     points = {p.kind: p for name in ("stacked", "parity") for p in SETTINGS[name].points if _is_compared(p)}
     recalled, rows = ("stacked", "mqar"), []
     for kind, point in points.items():
-        found = [whole(measured, name, point.name) for name in recalled]
-        found[1] = max(found[1], whole(measured, "mqar-long", point.name), key=lambda a: np.mean(a or [-1]))
+        once, shorter = (whole(measured, name, point.name) for name in recalled)
+        longer = whole(measured, "mqar-long", point.name)
+        is_longer = np.mean(longer or [-1]) > np.mean(shorter or [-1])
+        mqar = f"{_short(longer)}†" if is_longer else _short(shorter)
         tracked = [whole(measured, name, point.name, "longer") for name in TRACKING]
         if any(tracked):
-            rows.append([kind, *map(_short, [*found, *tracked])])
+            rows.append([kind, _short(once), mqar, *map(_short, tracked)])
     if not rows:
-        return ""
+        return "", ""
     header = ["network", *(SETTINGS[name].title for name in (*recalled, *TRACKING))]
     fewer = " and ".join(row[0] for row in rows if row[0] in FEWER)
-    sizes = f"about {SIZES['medium']:,} numbers" + (f" ({fewer}: {SIZES['small']})" if fewer else "")
-    on_all = [row for row in rows if "–" not in row]
-    most = {row[0]: sum(cell.startswith("**") for cell in row[1:]) for row in on_all}
-    tasks, reached = len(header) - 1, max(most.values(), default=0)
-    best = " and ".join(kind for kind, count in most.items() if count == reached)
-    none = "" if reached == tasks else f"no network here does all {tasks} tasks; "
-    who = f"{best}, with 0.9 and more (bold) on {reached} of {tasks}" if reached else "none was run on all"
-    return (
-        f"To recall and to keep track of a state: {none}of those that were run on all, {who}. (Which tasks "
-        f"count, and 0.9, was chosen when results had been seen.) One layer, {sizes}, means of three seeds, and "
-        "the best where they lie far apart: what is recalled (MQAR in 13 or 32 passes, the better), and how often "
-        "the state is right beyond the lengths trained on. Eigenvalues from -1: a variant whose write can flip the "
-        "sign of what is stored under a key; with three layers and a short convolution such a DeltaNet is published "
-        f"with {dict(MODULAR)[_TURNED]} of modular arithmetic, on a scale where guessing is 0 and not the 0.20 of "
-        f"this table (arXiv 2411.12537).\n\n{markdown_table(header, rows)}"
+    sizes = _numbers("medium") + (f" ({fewer}: {SIZES['small']})" if fewer else "")
+    about = (
+        f"What is recalled, and how often the state is right beyond the lengths trained on: one layer, {sizes}, "
+        "means of three seeds. Bold: 0.90 and more."
     )
+    notes = (
+        "†: in 32 passes, which were better than 13. Best: a seed, where they lie far apart. Eigenvalues from -1: a "
+        "write can flip the sign of what is stored under a key; with three layers and a short convolution such a "
+        f"DeltaNet is published with {dict(MODULAR)[_TURNED]} of modular arithmetic, on a scale where guessing is 0, "
+        "here 0.20 (arXiv 2411.12537). Which tasks count, and 0.90, was chosen when results had been seen."
+    )
+    return _does_most(header[1:], rows), f"{about}\n\n{markdown_table(header, rows)}\n\n{notes}"
+
+
+def _does_most(tasks: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Of the networks that were run on all tasks those that are good at most, and which they are not good at."""
+    lacks = {
+        row[0]: [task for task, cell in zip(tasks, row[1:], strict=True) if not cell.startswith("**")]
+        for row in rows
+        if "–" not in row
+    }
+    least = min(map(len, lacks.values()), default=len(tasks))
+    if least == len(tasks):
+        return ""
+    who = [
+        f"{kind} (all tasks below{' but ' * bool(its)}{' and '.join(its)})"
+        for kind, its in lacks.items()
+        if len(its) == least
+    ]
+    return f" To recall and to keep track of a state as well, {' or '.join(who)}."
 
 
 def _is_compared(point: Point) -> bool:
@@ -269,26 +314,25 @@ def findings(measured: Measured, reasons: Reasons, costs: Costs) -> str:
 def _unlearned(measured: Measured) -> str:
     """Which of today's networks do not surely learn the small setting here, by the largest of each."""
     means = {point.kind: a for point, a in _ranked(measured, "mqar", "large") if point.kind in MODERN_KINDS}
-    weak = [f"{kind} ({_with_best(a)})" for kind, a in means.items() if np.mean(a) < 0.9]
+    weak = [f"{kind} {_with_best(a)}" for kind, a in means.items() if np.mean(a) < 0.9]
     if not weak:
         return ""
     shorter = {point.kind: a for point, a in _ranked(measured, "mqar", "medium")}
     longer = [
-        f"{point.kind} {_with_best(a)}, in 13 passes {np.mean(shorter[point.kind]):.2f}"
+        f"{point.kind} {np.mean(shorter[point.kind]):.2f} and {_with_best(a)}"
         for point, a in _ranked(measured, "mqar-long", "medium")
         if point.kind in shorter
     ]
-    passes = f" In 32 passes, with {_numbers('medium')}: {'; '.join(longer)}." if longer else ""
+    passes = f" With {_numbers('medium')}, in 13 and in 32 passes: {'; '.join(longer)}." if longer else ""
     return (
-        "**Who does not surely learn MQAR's small setting here**, 4 pairs, with "
-        f"{_numbers('large')}: {'; '.join(weak)}.{passes} Theirs are published with more layers, a short "
-        "convolution, weight decay and longer training: their means here say how they fare by this training, and not "
-        "what they can."
+        f"**Some of today's do not reliably learn MQAR's 4 pairs here.** With {_numbers('large')}: "
+        f"{'; '.join(weak)}.{passes} They are published with more layers, a short convolution, weight decay and "
+        "longer training: this tells of the training here, and not of what they can do."
     )
 
 
 def _with_best(values: Sequence[float]) -> str:
-    return f"{np.mean(values):.2f}, best seed {max(values):.2f}"
+    return f"{np.mean(values):.2f} (best seed {max(values):.2f})"
 
 
 def _equal_weights(measured: Measured) -> str:
@@ -305,9 +349,11 @@ def _equal_weights(measured: Measured) -> str:
     if not said:
         return ""
     theirs = [weights[kind] for kind in MODERN_KINDS]
+    least, most = (weights[OURS] / f(theirs) for f in (max, min))
     return (
-        f"**At about equal weights**, {weights[OURS]:,} of ours with about {SIZES['medium']:,} numbers of state, "
-        f"{min(theirs):,} to {max(theirs):,} of theirs with {SIZES['large']:,}. {' '.join(said)}"
+        f"**With a quarter of their state and {least:.1f} to {most:.1f} times their weights**, ours "
+        f"({weights[OURS]:,} weights, {_numbers('medium')}) beside theirs ({SIZES['large']:,} numbers). "
+        f"{' '.join(said)}"
     )
 
 
@@ -321,18 +367,29 @@ def _mad(measured: Measured) -> str:
     if OURS not in found or len(found) < 2:
         return ""
 
-    def ranked(names: Sequence[str]) -> str:
-        means = {kind: float(np.mean([its[name] for name in names])) for kind, its in found.items()}
-        best = sorted(means, key=lambda kind: -means[kind])
-        return "; ".join(f"{kind} {means[kind]:.2f}" for kind in best)
+    def ranked(names: Sequence[str]) -> list[tuple[float, str]]:
+        means = [(float(np.mean([its[name] for name in names])), kind) for kind, its in found.items()]
+        return sorted(means, key=lambda pair: -pair[0])
+
+    def said(means: Sequence[tuple[float, str]]) -> str:
+        return "; ".join(f"{kind} {mean:.2f}" for mean, kind in means)
 
     copying = "mad-copying"
-    learned = ", ".join(f"{kind} {its[copying]:.2f}" for kind, its in found.items() if its[copying] >= 0.5)
+    means, without = ranked(MAD), ranked([name for name in MAD if name != copying])
+    learned = sorted(
+        ((its[copying], kind) for kind, its in found.items() if its[copying] >= 0.5), reverse=True
+    )
+    who = " and ".join(f"{kind} ({mean:.2f})" for mean, kind in learned)
+    told = f"in this time selective copying is learned by {who or 'none'} alone"
+    decides = (
+        f"It is decided by one of them: {told}"
+        if means[0][1] != without[0][1]
+        else told[0].upper() + told[1:]
+    )
     return (
         f"**MAD**, mean accuracy over five of its six tasks ({_numbers('medium')}, the LSTM {SIZES['small']}, "
-        f"attention more; under 4 passes, far fewer than published): {ranked(MAD)}. One task decides that, "
-        f"selective copying, which in this time is learned by {learned or 'none'} alone; without it: "
-        f"{ranked([name for name in MAD if name != copying])}."
+        f"attention more; under 4 passes, far fewer than published): {said(means)}. {decides}. Without it: "
+        f"{said(without)}."
     )
 
 
@@ -345,14 +402,14 @@ def _copies(measured: Measured) -> str:
     means = {cell: float(np.mean(a)) for cell, a in seeds.items()}
     states = {n: f"{measured[where[16, n]][0]['state']:,} numbers" for n in COPIES}
     some = ", ".join(f"{counted(n, 'copy')} ({states[n]}) {means[16, n]:.2f}" for n in (1, 4, 16))
-    alike = ", ".join(f"{means[p, n]:.2f} of {p} pairs" for p, n in where if p == 4 * n)
+    alike = ", ".join(f"{counted(n, 'copy')} {means[p, n]:.2f}" for p, n in where if p == 4 * n)
     answer = ""
     if means[16, 16] >= 0.9:
         answer = " No." if means[16, 1] >= 0.9 else " No, if it has copies."
     return (
         f"**Must holographic binding fail at recall**, for its capacity (arXiv 2604.05030)?{answer} Of 16 pairs, "
-        f"with the same 64 units and weights, but a state that grows with the copies, it recalls: {some}. With four "
-        f"pairs for every copy, from 1 copy to 8: {alike}."
+        f"with the same 64 units and weights, but a state that grows with the copies, it recalls: {some}. Of four "
+        f"pairs for every copy: {alike}."
     )
 
 
@@ -362,8 +419,8 @@ def _unaided(measured: Measured) -> str:
     if not found:
         return ""
     return (
-        "**Without the symbol before** beside the current one, which all have on MQAR in the place of a short "
-        f"convolution, ours recalls {np.mean(found):.2f} of it; the others were not run without."
+        "**On MQAR all see the symbol before** beside the current one, in the place of a short convolution. Without "
+        f"it ours recalls {np.mean(found):.2f}; the others were not run so."
     )
 
 
@@ -377,18 +434,18 @@ def _reason(reasons: Reasons) -> str:
         return [row[what] - row["right"] >= least * (1 - row["right"]) for row in means]
 
     shapes = "; ".join(
-        f"{row['label'].partition(', ')[2].replace(', ', ' of ')} {row['right']:.2f}, {row['alone']:.2f}, "
+        f"{row['label'].partition(', ')[2].replace(', ', ' of ')} {row['right']:.2f} / {row['alone']:.2f} / "
         f"{row['random_keys']:.2f}"
         for row in means
     )
     numbers = (
-        f"Right on {SEQUENCES} sequences as they are, without the other pairs, and with random keys: {shapes} (N_h: "
+        f"Right as trained / without the other pairs / with random keys, on {SEQUENCES} sequences: {shapes} (N_h: "
         "real numbers of a copy)."
     )
     if not all(mends("alone", 0.9)):
         return f"**Why pairs are forgotten**, of 32 stacked ones. {numbers}"
     keys = "" if any(mends("random_keys", 0.25)) else "; random keys would mend less than a quarter"
-    why = f"the noise of the other pairs drowns them{keys}"
+    why = f"the other pairs drown them{keys}"
     return f"**Why pairs are forgotten**, of 32 stacked ones: {why}. {numbers}"
 
 
@@ -419,7 +476,7 @@ def _how_soon(measured: Measured) -> str:
     late = [kind for first, kind in firsts if math.isinf(first)]
     small = ", ".join(kind for kind in found if kind in FEWER)
     fewer = f"; about {SIZES['medium']:,} numbers, {small} {SIZES['small']}" if small else ""
-    said = [*past, *([f"not in the time with most seeds {', '.join(late)}"] if late else [])]
+    said = [*past, *([f"not in the time, with most seeds: {', '.join(late)}"] if late else [])]
     return (
         f"**How soon answers are found**, MQAR with 4 pairs: minibatches until an answer costs less than {PAST} bits "
         f"in training, where a guess among the four values costs 2 (median of the seeds{fewer}): {'; '.join(said)}."
@@ -479,8 +536,9 @@ def by_size(measured: Measured) -> str:
     kinds = dict.fromkeys(point.kind for name, _ in columns for point in SETTINGS[name].points)
     rows = [[kind, *(cells[kind].get(column, "–") for column in columns)] for kind in kinds if kind in cells]
     about = (
-        f"Accuracy on held-out sequences by task and numbers of state, {_SEEDS}. Bold: the best mean of those with a "
-        f"state of fixed size, unlike attention's, and those at most {CLOSE} lower. –: not planned, or not yet run."
+        f"Accuracy on held-out sequences by task and numbers of state, {_seeds(measured)}. Bold: the best mean "
+        f"of those with a state of fixed size, unlike attention's, and those at most {CLOSE} lower. –: not planned, "
+        "or not yet run."
     )
     return f"{about}\n\n{markdown_table(header, rows)}"
 

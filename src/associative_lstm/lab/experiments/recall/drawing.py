@@ -94,17 +94,15 @@ def _look(point: Point) -> tuple[str, str, str]:
 def _by_size(axes: Axes, measured: Measured, name: str, what: str) -> None:
     """A line for every kind of network, by its numbers of state or its weights, and a small dot for every seed.
 
-    They stand a little apart, to be seen.
+    Hollow: what longer training made of those that had recalled less of MQAR.
     """
     kinds: dict[str, list[Point]] = {}
     for point in SETTINGS[name].points:
         if (name, point.name) in measured:
             kinds.setdefault(point.kind, []).append(point)
-    for k, (kind, points) in enumerate(kinds.items()):
+    for kind, points in kinds.items():
         rows = [measured[name, point.name] for point in points]
         x = np.array([float(some[0][what]) for some in rows])
-        if what == "state":
-            x *= 1.02 ** (k - len(kinds) / 2)
         all_of = [[float(row["accuracy"]) for row in some] for some in rows]
         colour, line, marker = _look(points[0])
         ours, grows = kind.startswith("Associative LSTM"), kind == "Attention"
@@ -121,15 +119,29 @@ def _by_size(axes: Axes, measured: Measured, name: str, what: str) -> None:
             label=f"{kind} (its state grows)" if grows else kind,
         )
         for place, some in zip(x, all_of, strict=True):
-            axes.plot([place] * len(some), some, ".", color=colour, markersize=3, alpha=0.7)
+            _dots(axes, place, some, colour)
+        for point in points if name == "mqar" else ():
+            if longer := measured.get(("mqar-long", point.name)):
+                mean = float(np.mean([float(row["accuracy"]) for row in longer]))
+                axes.plot(
+                    float(longer[0][what]), mean, marker, color=colour, markerfacecolor="white", markersize=8
+                )
     _guess(axes, 1 / SETTINGS[name].values.get("pairs", 4))
-    axes.set(title=SETTINGS[name].title, ylabel="accuracy", ylim=(0, 1.03))
+    passes = ", in 13 passes (hollow: 32)" if name == "mqar" else ""
+    axes.set(title=SETTINGS[name].title + passes, ylabel=_ACCURACY, ylim=(0, 1.03))
     axes.set_xlabel("numbers of state" if what == "state" else "weights")
     axes.set_xscale("log", base=2 if what == "state" else 10)
     if what != "state":
         axes.set_xticks([30_000, 100_000, 300_000])
         axes.set_xticks([], minor=True)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+
+
+_ACCURACY = "accuracy (small dots: seeds)"
+
+
+def _dots(axes: Axes, place: float, values: Sequence[float], colour: str) -> None:
+    axes.plot([place] * len(values), values, ".", color=colour, markersize=3, alpha=0.7)
 
 
 def _guess(axes: Axes, chance: float) -> None:
@@ -145,10 +157,13 @@ def _by_pairs(axes: Axes, measured: Measured) -> None:
         if not found:
             continue
         x = [SETTINGS[name].values["pairs"] for name in found]
-        means = [np.mean([float(row["accuracy"]) for row in rows]) for rows in found.values()]
+        all_of = [[float(row["accuracy"]) for row in rows] for rows in found.values()]
         colour, line, marker = _look(point)
+        means = [np.mean(some) for some in all_of]
         axes.plot(x, means, linestyle=line or "none", marker=marker, color=colour, label=point.kind)
-    axes.set(title="Stacked MQAR, about 1,024 numbers", xlabel="pairs", ylabel="accuracy", ylim=(0, 1.03))
+        for place, some in zip(x, all_of, strict=True):
+            _dots(axes, place, some, colour)
+    axes.set(title="Stacked MQAR, about 1,024 numbers", xlabel="pairs", ylabel=_ACCURACY, ylim=(0, 1.03))
     axes.set_xticks([SETTINGS[name].values["pairs"] for name in _BY_PAIRS])
 
 
@@ -177,9 +192,11 @@ def _beyond(axes: Axes, measured: Measured, tracked: list[str]) -> None:
                 continue
             colour, line, marker = _look(point)
             place = column + 0.7 * (k / max(1, len(kinds) - 1) - 0.5)
+            values = [float(row["longer"]) for row in measured[name, point.name]]
+            _dots(axes, place, values, colour)
             axes.plot(
                 [place],
-                [np.mean([float(row["longer"]) for row in measured[name, point.name]])],
+                [np.mean(values)],
                 linestyle=line or "none",
                 marker=marker,
                 color=colour,
@@ -190,7 +207,7 @@ def _beyond(axes: Axes, measured: Measured, tracked: list[str]) -> None:
         guess = 2 ** -TASKS[SETTINGS[name].task].chance
         axes.plot([column - 0.4, column + 0.4], [guess, guess], ":", color="0.6", linewidth=1)
     axes.set_xticks(range(len(tracked)), [SETTINGS[name].title.replace(" ", "\n", 1) for name in tracked])
-    axes.set(title="Beyond the lengths trained", ylabel="accuracy (dotted: guessing)", ylim=(0, 1.03))
+    axes.set(title="Beyond the lengths trained", ylabel="accuracy (dotted line: guessing)", ylim=(0, 1.03))
 
 
 def draw_learning(measured: Measured) -> Figure | None:
