@@ -79,13 +79,15 @@ def test_every_figure_in_small(tmp_path, capfd, monkeypatch):
     for name, figure in IN_ALL.items():
         folder = tmp_path / "runs/smoke" / name
         pictures = list(folder.glob("*.png"))
-        assert len(pictures) == 2 * len(figure.panels)
+        least = 2 * len(figure.panels)  # and of the longer runs by the recipe, where others have made some
+        assert least <= len(pictures) <= least + len(figure.long_panels)
         assert all(picture.stat().st_size > 10_000 for picture in pictures)
         claims = read_claims(folder / "claims.json")
         assert [claim.key for claim in claims] == [claim.key for claim in figure.claims]
         rows = list(csv.DictReader((folder / f"{name}.csv").read_text().splitlines()))
         planned = [c for panel in figure.panels for c in panel.curves]
-        assert len(rows) == sum(min(2, len(c.rates)) for c in planned)  # rates, with one seed
+        expected = [c.network.name for c in planned for _ in c.rates[:2]]  # rates, with one seed
+        assert [row["network"] for row in rows[: len(expected)]] == expected
         assert not any("not_yet_run" in claim.numbers for claim in claims)
     assert not (tmp_path / "results").exists()
     capfd.readouterr()

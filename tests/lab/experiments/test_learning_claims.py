@@ -6,9 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from associative_lstm.lab.experiments.claim import BEFORE, FAST, read_claims
+from associative_lstm.lab.experiments.claim import BEFORE, FAST, SHORT, read_claims
 from associative_lstm.lab.experiments.learning import measures
-from associative_lstm.lab.experiments.learning.curves import START_COPIES, START_TASKS, curve, start_curves
+from associative_lstm.lab.experiments.learning.curves import (
+    START_COPIES,
+    START_TASKS,
+    curve,
+    fast_curve,
+    start_curves,
+)
 from associative_lstm.lab.experiments.learning.figures import FIGURES
 from associative_lstm.lab.experiments.learning.runs import Logs, read_curve
 from associative_lstm.lab.sweep.jobs import DIVERGED
@@ -416,11 +422,20 @@ def test_short_runs_of_the_fast_recipe_do_not_tell_what_whole_ones_are_asked_for
     write_curve(tmp_path, "arithmetic", "fast-associative-lstm-1", 0.5, best=5e-3)
     claim = judged("5d", tmp_path)
     assert (claim.verdict, claim.read(FAST).verdict) == ("fails", "undecided")
-    assert claim.read(FAST).numbers == {"not_yet_run": "arithmetic/fast-associative-lstm-1"}
+    whole = "arithmetic/fast-associative-lstm-1 for 300,000 minibatches"
+    assert claim.read(FAST).numbers == {"not_yet_run": whole}
+    assert claim.read(SHORT).verdict == "holds"  # what the short ones would have said
     for cost, verdict in ((2.0, "fails"), (0.5, "holds")):
         shutil.rmtree(tmp_path / "arithmetic" / "fast-associative-lstm-1")
         write_whole(tmp_path, "arithmetic", "associative-lstm-1", cost)
-        assert judged("5d", tmp_path).read(FAST).verdict == verdict
+        claim = judged("5d", tmp_path)
+        assert (claim.read(FAST).verdict, claim.read(SHORT)) == (verdict, None)
+    planned = fast_curve("arithmetic", "associative-lstm-1", 300_000)
+    cut_off = planned.folder(tmp_path, 5e-3, 30)
+    (cut_off / "log.jsonl").write_text(
+        "".join((cut_off / "log.jsonl").read_text().splitlines(keepends=True)[:-1])
+    )
+    assert judged("5d", tmp_path).read(FAST).verdict == "undecided"  # its rate has not come down to the end
 
 
 @pytest.mark.parametrize(
@@ -470,11 +485,10 @@ def test_what_is_compared_by_the_fast_recipe_has_one_length(tmp_path):
 
 def test_claims_that_ask_for_whole_runs_by_the_fast_recipe_share_them():
     """Seeds of their own, none of which is asked for with two lengths; and as long as the others are planned."""
-    asked = {c for claim in CLAIMS.values() for c in claim.needed_fast}
-    folders = {c.folder(Path(), c.rates[0], seed): set() for c in asked for seed in c.seeds}
-    for c in asked:
-        for seed in c.seeds:
-            folders[c.folder(Path(), c.rates[0], seed)].add(c.steps)
+    folders = {}
+    for c in {c for claim in CLAIMS.values() for c in claim.needed_fast}:
+        for seed, steps in [*((seed, c.steps) for seed in c.seeds), (c.swept_with, c.sweep_steps)]:
+            folders.setdefault(c.folder(Path(), c.rates[0], seed), set()).add(steps)
     assert all(len(lengths) == 1 for lengths in folders.values())
     whole = {(c.task, c.network.name): c.steps for c in CLAIMS["1b"].needed_fast}
     assert whole == {("copy", "fast-associative-lstm-1"): 40_000, ("copy", "fast-lstm-128"): 40_000}

@@ -1,12 +1,15 @@
 """How the best rate of a curve is chosen, and what is trained for that."""
 
+import shutil
+
 import numpy as np
 
-from associative_lstm.lab.experiments.learning.curves import RATES, curve
+from associative_lstm.lab.experiments.claim import FAST
+from associative_lstm.lab.experiments.learning.curves import FAST_RATES, RATES, curve, fast_curve
 from associative_lstm.lab.experiments.learning.runs import make_runs, read_curve
 from associative_lstm.lab.sweep.jobs import DIVERGED
 from associative_lstm.lab.sweep.local import local
-from made_curves import lengthen, write_run
+from made_curves import judged, lengthen, write_run, write_whole
 
 
 def test_the_best_rate_has_the_lowest_cost_at_the_end_of_the_sweep(tmp_path):
@@ -120,9 +123,51 @@ def test_no_best_rate_before_the_sweep_is_whole(tmp_path):
     assert len(read_curve(tmp_path, planned).needed) == 4
 
 
+def test_runs_that_two_curves_ask_for_are_made_once(tmp_path):
+    """Short and long runs by the fast recipe have the same sweep."""
+    planned = [fast_curve("copy", "lstm-128", steps) for steps in (None, 40_000)]
+    made = []
+
+    def execute(jobs):
+        made.extend(jobs)
+        return [None] * len(jobs)
+
+    make_runs(tmp_path, planned, execute)
+    assert [(job.config.learning_rate, job.config.seed) for job in made] == [(r, 19) for r in FAST_RATES]
+
+
 def test_a_network_that_always_diverges_has_no_curve_and_stops_nothing(tmp_path):
     planned = curve("xml", "lstm-128")
     for rate in RATES:
         write_run(planned, tmp_path, rate, 0, lambda s: 1.0, planned.sweep_steps, diverged=True)
     assert read_curve(tmp_path, planned).needed == []
     assert make_runs(tmp_path, [planned], local(1)) == []
+
+
+def test_a_long_run_that_diverges_gives_its_rate_up_for_the_next_lower_one(tmp_path):
+    """Of whole runs by the fast recipe, whose rates are compared in short ones; and the claim says so."""
+    planned = fast_curve("assignment", "associative-lstm-4", 40_000)
+    for rate, cost in zip(FAST_RATES, (0.3, 0.2, 0.1), strict=True):
+        write_run(planned, tmp_path, rate, planned.swept_with, lambda s, cost=cost: cost, planned.sweep_steps)
+    write_run(planned, tmp_path, 3e-2, planned.swept_with, lambda s: 0.5, planned.sweep_steps)
+    for seed in planned.seeds:
+        write_run(planned, tmp_path, 1e-2, seed, lambda s: 0.01, diverged=seed == 31)
+    found = read_curve(tmp_path, planned)
+    assert (found.rate, found.runs, found.finished) == (5e-3, [], False)
+    assert [(job.config.learning_rate, job.config.seed) for job in found.needed] == [
+        (5e-3, seed) for seed in planned.seeds
+    ]
+    for seed in planned.seeds:
+        write_run(planned, tmp_path, 5e-3, seed, lambda s: 0.02)
+    write_whole(tmp_path, "assignment", "associative-lstm-8", 0.02)
+    again = judged("4a", tmp_path).read(FAST)
+    assert again.verdict == "holds"
+    given_up = "Associative LSTM 128, 4 copies, fast, 40,000 minibatches: rate 0.01 given up for 0.005"
+    assert again.numbers[given_up] == "1 of 3 diverged"
+    assert "assignment/fast-associative-lstm-4/lr0.01-seed31" in again.runs
+    for rate in (5e-3, 2e-3):
+        for seed in planned.seeds:
+            shutil.rmtree(planned.folder(tmp_path, rate, seed), ignore_errors=True)
+            write_run(planned, tmp_path, rate, seed, lambda s: 0.02, diverged=seed == 30)
+    found = read_curve(tmp_path, planned)
+    assert (found.rate, sorted(found.given_up), found.finished) == (2e-3, [5e-3, 1e-2], True)

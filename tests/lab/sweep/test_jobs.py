@@ -75,6 +75,14 @@ def test_a_run_is_made_longer_as_if_it_had_never_ended(tmp_path):
     assert is_finished(short)  # the sweep's part of a longer run
 
 
+def test_a_run_whose_rate_falls_towards_its_end_is_not_made_longer(tmp_path):
+    short, long = (jobs_in(tmp_path, 1, steps=steps, schedule="linear-end")[0] for steps in (20, 40))
+    assert make_run(short) is None
+    assert "another steps" in make_run(long)
+    assert read_config(short.folder).steps == 20
+    assert is_finished(short)
+
+
 def test_weights_of_an_earlier_step_are_not_the_end_of_a_longer_run(tmp_path):
     (short,) = jobs_in(tmp_path, 1)
     make_run(short)

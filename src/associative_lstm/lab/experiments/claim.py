@@ -28,7 +28,7 @@ class Reading:
         return measured(self.numbers)
 
 
-FAST, BEFORE = "by the fast recipe", "by the criterion before"
+FAST, SHORT, BEFORE = "by the fast recipe", "by the recipe's short runs", "by the criterion before"
 """The names of readings."""
 
 

@@ -55,7 +55,8 @@ def plots_of(figure: LearningFigure, runs: Runs, lines: dict[str, Json]) -> list
     if isinstance(figure, WikipediaFigure):
         return _test_plots(figure, runs, lines)
     found = []
-    for stem, title, planned, names, _ in figure.panels:
+    longer = [p for p in figure.long_panels if any(_read(runs, c).runs for c in p.curves)]
+    for stem, title, planned, names, _ in (*figure.panels, *longer):
         read = [_read(runs, curve) for curve in planned]
         labels = names or [c.label for c in read]
         entries = [

@@ -88,7 +88,10 @@ def _make(job: Job, asked: Asked | None) -> None:
 def _check_same(job: Job) -> None:
     found = read_config(job.folder)
     asked = dataclasses.asdict(job.config)
-    differ = [key for key, value in asked.items() if key != "steps" and getattr(found, key) != value]
+    falls = job.config.schedule != "constant"  # towards the end, so that runs of other lengths are others
+    differ = [
+        key for key, value in asked.items() if getattr(found, key) != value and (falls or key != "steps")
+    ]
     if differ:
         raise RunError(f"it holds a run with another {', '.join(differ)}")
 

@@ -94,7 +94,8 @@ def solving(c: CurveRuns) -> str:
         "unsolved again at the end": sum(measures.has_lost_it(run) for run in c.runs),
     }
     notes = [f"{count} of {len(c.runs)} {what}" for what, count in counts.items() if count]
-    return spread(solving_times(c)) + (f" ({', '.join(notes)})" if notes else "")
+    never = f"never in {c.length:,}"
+    return spread(solving_times(c), never) + (f" ({', '.join(notes)})" if notes else "")
 
 
 def final_costs(runs: Sequence[Run], until: int) -> str:

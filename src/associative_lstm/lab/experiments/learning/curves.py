@@ -214,7 +214,8 @@ def twin(network: str) -> str | None:
 def fast_curve(task: str, network: str, steps: int | None = None) -> "Curve | None":
     """The same network by the fast recipe: its short runs, or others of ``steps`` minibatches, with other seeds.
 
-    The rate of these is that which is best in the short runs, where several are compared.
+    The rate of these is that which is best in the short runs, or a lower one: the rate falls towards the end of a
+    run, so that a longer one is at its highest for longer, and may diverge.
 
     >>> short, whole = fast_curve("copy", "lstm-128"), fast_curve("copy", "lstm-128", 40_000)
     >>> short.steps, whole.steps, whole.sweep_steps
@@ -226,9 +227,9 @@ def fast_curve(task: str, network: str, steps: int | None = None) -> "Curve | No
     short = curve(task, name)
     if steps is None:
         return short
-    swept = short.steps if len(short.rates) > 1 else steps
-    seeds = WHOLE_SEEDS[:2] if short.network.large else WHOLE_SEEDS
-    return dataclasses.replace(short, steps=steps, sweep_steps=swept, seeds=seeds, doublings=0)
+    longer = dataclasses.replace(short.network, label=f"{short.network.label}, {steps:,} minibatches")
+    seeds = WHOLE_SEEDS[:2] if longer.large else WHOLE_SEEDS
+    return dataclasses.replace(short, network=longer, steps=steps, seeds=seeds, doublings=0, retreats=True)
 
 
 @dataclass(frozen=True)
@@ -238,7 +239,8 @@ class Curve:
     Rates whose cost is at most ``close`` times the lowest are trained twice as long and compared again, at most
     ``doublings`` times. ``with_runner_up``: the first seed's run is made with the second best rate too.
     ``sweep_seed``: rates are compared with this seed and not with the first of the others. ``by_test``: they are
-    compared by the cost on the test split at the end of the sweep.
+    compared by the cost on the test split at the end of the sweep. ``retreats``: a rate with which a seed diverges
+    gives way to the next lower one.
     """
 
     task: str
@@ -252,6 +254,14 @@ class Curve:
     with_runner_up: bool = False
     sweep_seed: int | None = None
     by_test: bool = False
+    retreats: bool = False
+
+    @property
+    def name(self) -> str:
+        """Task and network; and the length, if the network has runs of another one, too."""
+        usual = (self.network.steps or {}).get(self.task, self.steps)
+        more = "" if self.steps == usual else f" for {self.steps:,} minibatches"
+        return f"{self.task}/{self.network.name}{more}"
 
     @property
     def swept_with(self) -> int:

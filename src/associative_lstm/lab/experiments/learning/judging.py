@@ -1,7 +1,7 @@
 """How claims about learning curves are judged, and a figure of them made: runs, then pictures, table and verdicts."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -10,9 +10,17 @@ import numpy as np
 
 from associative_lstm.lab.draw.pictures import save_figure
 from associative_lstm.lab.draw.tables import save_table
-from associative_lstm.lab.experiments.claim import FAST, Claim, Reading, judge, verdict_of, write_claims
+from associative_lstm.lab.experiments.claim import (
+    FAST,
+    SHORT,
+    Claim,
+    Reading,
+    judge,
+    verdict_of,
+    write_claims,
+)
 from associative_lstm.lab.experiments.experiment import Experiment, Outcome
-from associative_lstm.lab.experiments.learning.criteria import Criterion, Decision, Need
+from associative_lstm.lab.experiments.learning.criteria import Criterion, Decision, Need, Numbers
 from associative_lstm.lab.experiments.learning.curves import Curve, curve, fast_curve, smoke
 from associative_lstm.lab.experiments.learning.drawing import draw_figure, draw_sweep
 from associative_lstm.lab.experiments.learning.measures import final_cost, solved_at, whole_cost
@@ -49,7 +57,7 @@ class _Judged(NamedTuple):
     """A decision, the runs behind it, and what the plan asks for beyond them."""
 
     holds: bool | None
-    numbers: dict[str, float | str]
+    numbers: Numbers
     runs: tuple[str, ...]
     lacks: tuple[str, ...]
 
@@ -61,7 +69,7 @@ class LearningClaim(OpenClaim):
     It is judged as the paper trained, and a second time by the same criterion with the fast recipe, unless
     ``not_fast`` says why not; ``otherwise`` has other criteria for the first, such as those that it had before.
     ``as_long``: the recipe's short runs cannot tell, so its second verdict has runs as long as the first's; where
-    these differ, as the shortest of them.
+    these differ on a task, as the shortest of them. What the short ones would have said is kept beside it.
     """
 
     judged_by: Criterion
@@ -77,9 +85,12 @@ class LearningClaim(OpenClaim):
     @property
     def twins(self) -> dict[Need, Curve]:
         """The same curves by the fast recipe; none if one of them has no such network."""
+        return self._twins(as_long=self.as_long)
+
+    def _twins(self, *, as_long: bool) -> dict[Need, Curve]:
         needs = self.judged_by.needs
         lengths: dict[str, int] = {}
-        if self.as_long:  # one for all of a task: the rate falls towards the end of a run
+        if as_long:  # one for all of a task: the rate falls towards the end of a run
             for task, network in needs:
                 steps = curve(task, network).steps
                 lengths[task] = min(steps, lengths.get(task, steps))
@@ -102,6 +113,9 @@ class LearningClaim(OpenClaim):
             readings.append(Reading(FAST, "undecided", {"reason": self.not_fast}))
         elif self.twins:
             readings.append(_reading(FAST, _judged(logs, self.judged_by, self.twins)))
+            short = _judged(logs, self.judged_by, self._twins(as_long=False))
+            if self.as_long and "not_yet_run" not in short.numbers:
+                readings.append(_reading(SHORT, short))
         for name, criterion, judged_by in self.otherwise:
             readings.append(_reading(name, _judged(logs, judged_by), criterion))
         return dataclasses.replace(
@@ -116,7 +130,7 @@ def _reading(name: str, made: _Judged, criterion: str = "") -> Reading:
 def _judged(logs: Logs, criterion: Criterion, twins: Mapping[Need, Curve] | None = None) -> _Judged:
     """What a criterion decides; of ``twins``, where these are given, in the place of the curves that it names."""
     found = {need: logs.curve((twins or {}).get(need) or curve(*need)) for need in criterion.needs}
-    curves = {f"{c.curve.task}/{c.curve.network.name}": c for c in found.values()}
+    curves = {c.curve.name: c for c in found.values()}
     missing = [name for name, c in curves.items() if not c.can_be_judged]
     hopeless = [name for name, c in curves.items() if c.always_diverged]
     decision: Decision
@@ -126,12 +140,24 @@ def _judged(logs: Logs, criterion: Criterion, twins: Mapping[Need, Curve] | None
         decision = None, {"not_yet_run": ", ".join(missing)}
     else:
         decision = criterion.decide(found)
-    behind = [run for c in found.values() for run in c.runs]
+    decision = decision[0], decision[1] | _given_up(found.values())
+    behind = [run for c in found.values() for runs in (c.runs, *c.given_up.values()) for run in runs]
     if criterion.by_sweeps:
         behind += [run for c in found.values() for run in c.sweep.values()]
     runs = dict.fromkeys(logs.name(run.folder) for run in behind)
     lacks = [f"{name}: {c.lacks}" for name, c in curves.items() if c.lacks and name not in missing]
     return _Judged(*decision, tuple(runs), tuple(lacks))
+
+
+def _given_up(curves: Iterable[CurveRuns]) -> Numbers:
+    """The rates from which curves have retreated, since a seed diverged with them."""
+    return {
+        f"{c.label}: rate {rate:g} given up for {c.rate:g}": (
+            f"{sum(run.diverged is not None for run in runs)} of {len(runs)} diverged"
+        )
+        for c in curves
+        for rate, runs in c.given_up.items()
+    }
 
 
 class Panel(NamedTuple):
@@ -171,6 +197,23 @@ class LearningFigure(Experiment):
         claims = (claim for claim in self.claims if isinstance(claim, LearningClaim))
         return list(dict.fromkeys(c for claim in claims for c in claim.needed_fast))
 
+    @property
+    def long_panels(self) -> list[Panel]:
+        """What its claims are judged by a second time and no other figure shows: runs by the recipe as long."""
+        tasks: dict[str, list[Curve]] = {}
+        for c in self.needed_fast:
+            if c.retreats:
+                tasks.setdefault(c.task, []).append(c)
+        return [
+            Panel(
+                f"{self.name}-{task}-fast",
+                f"{self.short}, by the fast recipe: {task}",
+                curves,
+                logarithmic=True,
+            )
+            for task, curves in tasks.items()
+        ]
+
     def recorded(self, folder: Path) -> "LearningFigure":
         """The figure as it was when it was drawn into ``folder``: on which text, where there are several."""
         return self
@@ -185,6 +228,11 @@ class LearningFigure(Experiment):
             written.append(save_figure(draw_figure(title, curves, logarithmic), out / f"{stem}.png"))
             written.append(save_figure(draw_sweep(title, curves), out / f"{stem}-sweep.png"))
             rows += _rows(curves)
+        for stem, title, planned, _, logarithmic in self.long_panels:
+            curves = [logs.curve(c) for c in planned]
+            if any(c.runs for c in curves):
+                written.append(save_figure(draw_figure(title, curves, logarithmic), out / f"{stem}.png"))
+                rows += _rows(curves)
         written.append(save_table(out / f"{self.name}.csv", rows or [{"runs": "none yet"}]))
         claims = [claim.judge(logs) for claim in self.claims]
         written.append(write_claims(out / "claims.json", claims, runs=str(logs.folder), **about))

@@ -77,6 +77,7 @@ class CurveRuns:
     ``needed`` is what is to be made next, if it is not there: the sweep, then longer runs of the rates that are too
     close to call, then the seeds. ``runner_up`` is the second best of the rates that were compared last. While the
     rates are not ``settled``, the runs are those of the rate that was trained furthest, and of several the lowest.
+    ``given_up`` has the runs of better rates with which a seed diverged, where the curve retreats from them.
     """
 
     curve: Curve
@@ -86,6 +87,7 @@ class CurveRuns:
     needed: list[Job] = field(default_factory=list)
     runner_up: float | None = None
     settled: bool = True
+    given_up: dict[float, list[Run]] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -105,9 +107,14 @@ class CurveRuns:
 
     @property
     def can_be_judged(self) -> bool:
-        """Whether as many seeds as a verdict takes have been trained, and one alone for longer than the sweep."""
+        """Whether as many seeds as a verdict takes have been trained, and one alone for longer than the sweep.
+
+        By the fast recipe they are trained to the end, to which its rate falls.
+        """
         alone = self.curve.least_seeds < len(self.curve.seeds)
         enough = min(self.curve.sweep_steps + alone, self.curve.steps)
+        if self.curve.network.steps is not None:
+            enough = self.curve.steps
         trained = [run for run in self.runs if run.diverged or run.steps >= enough]
         return len(trained) == len(self.runs) and len(trained) >= self.curve.least_seeds
 
@@ -196,10 +203,19 @@ def read_curve(runs: Path, curve: Curve, read: Read = read_run) -> CurveRuns:
         tried = [each for each in tried if each.can_be_judged and not curve.with_runner_up]
         return max(tried, key=lambda c: (c.length, -c.runs[0].last(SHARE, until=c.length)), default=found)
     best, second, *_ = *rates, None
+    given_up: dict[float, list[Run]] = {}
+    if curve.retreats:
+        for rate in sorted((rate for rate in sweep if rate <= rates[0]), reverse=True):
+            best = rate
+            if not any(run.diverged for run in seeds_with(rate)):
+                break
+            given_up[rate] = seeds_with(rate)
+        given_up.pop(best, None)  # the lowest, below which there is none
     needed = [job(best, curve.steps, seed) for seed in curve.seeds]
     if curve.with_runner_up and second is not None:
         needed.append(job(second, curve.steps))
-    return CurveRuns(curve, sweep, best, _furthest(curve, seeds_with(best)), needed, second)
+    runs_made = _furthest(curve, seeds_with(best))
+    return CurveRuns(curve, sweep, best, runs_made, needed, second, given_up=given_up)
 
 
 def _furthest(curve: Curve, runs: list[Run]) -> list[Run]:
@@ -274,7 +290,7 @@ def make_runs(
     asked: list[Job] = []
     while True:  # each time, what is needed is decided by the runs of the time before
         found = [read_curve(runs, curve) for curve in unique]
-        jobs = [job for c in found for job in c.needed if job not in asked]
+        jobs = [job for job in dict.fromkeys(job for c in found for job in c.needed) if job not in asked]
         if not jobs:
             return failed
         unsettled = [c.curve for c in found if c.rate is None or not c.settled]
