@@ -32,9 +32,9 @@ def look_of(network: Network) -> Look:
 def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = False) -> Picture:
     """The median of the seeds, averaged over 500 minibatches, and thinly every seed; linear beside logarithmic.
 
-    On the copy tasks, where seeds relapse and would drag a median up and down, it is that of the lowest costs so far,
-    beside every seed as it was, network by network. From chance downwards: some networks leap far above it for a
-    moment. ``logarithmic``: the minibatches too.
+    Two seeds have no median: both are drawn. On the copy tasks, where seeds relapse and would drag a median up and
+    down, it is that of the lowest costs so far, beside every seed as it was, network by network. From chance
+    downwards: some networks leap far above it for a moment. ``logarithmic``: the minibatches too.
     """
     task = TASKS[curves[0].curve.task]
     relapses, chance = task.episodic, task.chance
@@ -51,7 +51,7 @@ def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = Fal
         )
         right: list[Axes] = list(grid.flat)
         for axes in (left, *right):
-            axes.axhline(chance, color="0.6", linewidth=1, linestyle=":")
+            _remembering_nothing(axes, chance)
             axes.set_xscale("log" if logarithmic else "linear")
             if not logarithmic:
                 axes.xaxis.set_major_locator(MaxNLocator(2 if axes is not left and columns > 1 else 5))
@@ -66,8 +66,9 @@ def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = Fal
             if len(beside) > 1:
                 name = its[0].label.removeprefix("Associative LSTM 128, ")
                 axes.set_title(_in_two_lines(name), fontsize=8)
-        for axes in right[max(1, len(beside)) :]:
-            axes.set_visible(False)
+        for k, axes in enumerate(right):
+            axes.set_visible(k < max(1, len(beside)))
+            axes.tick_params(labelbottom=k + columns >= len(beside))
         for axes in (left, right[0]):
             if not logarithmic:
                 axes.set_xlim(0, None)
@@ -77,16 +78,16 @@ def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = Fal
         left.set(xlabel="minibatches", ylabel=upwards, ylim=(0, 1.2 * chance))
         if len(beside) == 1:
             right[0].set(xlabel="minibatches", ylabel=upwards)
-        _remembering_nothing(left, chance)
         _legend(picture, left, loc="outside lower left", ncols=2)
         picture.suptitle(title, x=0.01, ha="left", fontsize=14)
         swept = any(len(c.curve.rates) > 1 for c in curves)
         rates = "every network at its best rate" if swept else "all at the same rate"
-        seeds = f"up to {most} seeds" if most > 1 else "one seed"
+        seeds = {0: "no seeds", 1: "one seed", 2: "every seed"}.get(most, f"median of up to {most} seeds")
         if relapses:
-            shown = f"lowest so far, {'median of ' * (most > 1)}{seeds}", "every seed as it was, logarithmic"
+            shown = f"lowest so far, {seeds}", "every seed as it was: bits (logarithmic) by minibatch"
         else:
-            shown = f"median of {seeds}, and each" if most > 1 else seeds, f"the same, logarithmic; {rates}"
+            each = ", and each" if most > 2 else ""
+            shown = f"{seeds}{each}", f"the same, logarithmic; {rates}"
         for half, said in zip(halves, shown, strict=True):
             half.suptitle(said, x=0.02, ha="left", fontsize=11, color="0.35")
     return picture
@@ -94,7 +95,7 @@ def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = Fal
 
 def _in_two_lines(label: str) -> str:
     """A network's name, broken at a comma in its middle."""
-    places = [k for k, letter in enumerate(label) if letter == ","]
+    places = [k for k in range(len(label)) if label.startswith(", ", k)]
     if not places:
         return label
     middle = min(places, key=lambda k: abs(k - len(label) / 2))
@@ -102,10 +103,8 @@ def _in_two_lines(label: str) -> str:
 
 
 def _remembering_nothing(axes: Axes, chance: float) -> None:
-    """The name of the line at what remembering nothing costs, readable where curves cross it."""
-    axes.text(0.99, chance, "remembering nothing", color="0.3", fontsize=9, ha="right", va="bottom", zorder=5,
-              bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 1},
-              transform=axes.get_yaxis_transform())  # fmt: skip
+    """The line at what remembering nothing costs."""
+    axes.axhline(chance, color="0.6", linewidth=1, linestyle=":")
 
 
 def _label_plainly(axis: Axis) -> None:
@@ -122,6 +121,8 @@ def _label_plainly(axis: Axis) -> None:
 def _legend(picture: Picture, axes: Axes, **where: Any) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if handles:
+        nothing = axes.plot([], [], color="0.6", linewidth=1, linestyle=":")
+        handles, labels = [*handles, *nothing], [*labels, "remembering nothing"]
         # Two columns, each as wide as the longest in it with its line before it, are as wide as the picture.
         half = -(-len(labels) // 2)
         letters = sum(max(map(len, column)) for column in (labels[:half], labels[half:]) if column)
@@ -166,10 +167,13 @@ def _draw_curve(
         if count
     ]
     label = f"{c.label}{rate}" + (f" ({', '.join(said)})" if said else "")
-    median = np.median(np.minimum.accumulate(values, axis=1) if shown == "lowest" else values, axis=0)
-    axes.plot(step, median, linestyle=line, color=colour, label=label)
-    axes.plot(step[-1:], median[-1:], "o", color=colour, markersize=4)  # where it ends
-    if shown == "median" and len(runs) > 1:
+    if shown == "lowest":
+        values = np.minimum.accumulate(values, axis=1)
+    thick = values if len(values) < 3 else np.median(values, axis=0, keepdims=True)
+    for k, its in enumerate(thick):
+        axes.plot(step, its, linestyle=line, color=colour, label=label if k == 0 else None)
+        axes.plot(step[-1:], its[-1:], "o", color=colour, markersize=4)  # where it ends
+    if shown == "median" and len(values) > 2:
         axes.plot(step, values.T, color=colour, alpha=0.35, linewidth=0.6)
 
 
@@ -199,9 +203,8 @@ def draw_sweep(title: str, curves: Sequence[CurveRuns]) -> Picture:
             if c.rate is not None:
                 ends = np.maximum([final_cost(run, c.length) for run in c.runs], floor)
                 axes.plot([c.rate] * len(ends), ends, "x" if line == "-" else "+", color=colour, markersize=8)
-        axes.axhline(task.chance, color="0.6", linewidth=1, linestyle=":")
-        axes.set(xscale="log", yscale="log", xlabel="learning rate", ylabel=task.unit)
         _remembering_nothing(axes, task.chance)
+        axes.set(xscale="log", yscale="log", xlabel="learning rate", ylabel=task.unit)
         axes.set_xticks(sorted({rate for c in curves for rate in c.sweep} or {1e-3}))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter("")

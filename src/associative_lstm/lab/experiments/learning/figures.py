@@ -72,7 +72,10 @@ def _figure(
 ) -> LearningFigure:
     """A figure of the paper: one panel, and what the task is in a sentence."""
     name, title, text = f"fig{number}", f"Figure {number}: {title}", f"{TASKS[task].description}."
-    panel = Panel(name, title, [curve(task, network) for network in networks])
+    curves, relapses = [curve(task, network) for network in networks], TASKS[task].episodic
+    panel = Panel(
+        name, title, curves, logarithmic=relapses
+    )  # on copy some need 600 minibatches, others 40,000
     return LearningFigure(name, title, text[0].upper() + text[1:], [panel], claims)
 
 
