@@ -1,15 +1,16 @@
 """How the best rate of a curve is chosen, and what is trained for that."""
 
+import csv
 import shutil
 
 import numpy as np
 
 from associative_lstm.lab.experiments.claim import FAST
 from associative_lstm.lab.experiments.learning.curves import FAST_RATES, RATES, curve, fast_curve
-from associative_lstm.lab.experiments.learning.runs import make_runs, read_curve
+from associative_lstm.lab.experiments.learning.runs import Logs, make_runs, read_curve
 from associative_lstm.lab.sweep.jobs import DIVERGED
 from associative_lstm.lab.sweep.local import local
-from made_curves import judged, lengthen, write_run, write_whole
+from made_curves import IN_ALL, judged, lengthen, write_run, write_whole
 
 
 def test_the_best_rate_has_the_lowest_cost_at_the_end_of_the_sweep(tmp_path):
@@ -150,8 +151,10 @@ def test_a_long_run_that_diverges_gives_its_rate_up_for_the_next_lower_one(tmp_p
     for rate, cost in zip(FAST_RATES, (0.3, 0.2, 0.1), strict=True):
         write_run(planned, tmp_path, rate, planned.swept_with, lambda s, cost=cost: cost, planned.sweep_steps)
     write_run(planned, tmp_path, 3e-2, planned.swept_with, lambda s: 0.5, planned.sweep_steps)
-    for seed in planned.seeds:
-        write_run(planned, tmp_path, 1e-2, seed, lambda s: 0.01, diverged=seed == 31)
+    write_run(planned, tmp_path, 1e-2, 31, lambda s: 0.01, diverged=True)
+    assert read_curve(tmp_path, planned).rate == 1e-2  # until all of its seeds are told
+    for seed in (30, 32):
+        write_run(planned, tmp_path, 1e-2, seed, lambda s: 0.01)
     found = read_curve(tmp_path, planned)
     assert (found.rate, found.runs, found.finished) == (5e-3, [], False)
     assert [(job.config.learning_rate, job.config.seed) for job in found.needed] == [
@@ -165,6 +168,14 @@ def test_a_long_run_that_diverges_gives_its_rate_up_for_the_next_lower_one(tmp_p
     given_up = "Associative LSTM 128, 4 copies, fast, 40,000 minibatches: rate 0.01 given up for 0.005"
     assert again.numbers[given_up] == "1 of 3 diverged"
     assert "assignment/fast-associative-lstm-4/lr0.01-seed31" in again.runs
+    IN_ALL["fig7"].draw(tmp_path / "fig7", Logs(tmp_path))
+    assert (tmp_path / "fig7" / "fig7-assignment-fast.png").is_file()
+    rows = list(csv.DictReader((tmp_path / "fig7" / "fig7.csv").read_text().splitlines()))
+    told = [row for row in rows if row["network"] == "fast-associative-lstm-4" and row["seed"] in "303132"]
+    assert [(row["rate"], row["diverged"]) for row in told] == [
+        *(("0.01", str(seed == 31)) for seed in planned.seeds),
+        *[("0.005", "False")] * 3,
+    ]
     for rate in (5e-3, 2e-3):
         for seed in planned.seeds:
             shutil.rmtree(planned.folder(tmp_path, rate, seed), ignore_errors=True)

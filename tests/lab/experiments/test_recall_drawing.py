@@ -26,15 +26,16 @@ def test_the_answer_is_recall_by_state_and_who_keeps_track():
     rows = measured() | made(lambda setting, network: 0.95, settings=["mqar-long"])
     rows["mqar", "deltanet-1x32"][0]["accuracy"] = 0.96
     found = panels(draw(rows))
-    mqar = "MQAR, 4 pairs, in 13 passes (hollow: 32)"
+    mqar = "MQAR, 4 pairs, in 13 passes (diamonds: 32)"
     assert list(found) == ["Stacked MQAR, 32 pairs", mqar, "Beyond the lengths trained"]
     recalled = lines(found[mqar])
     assert recalled["DeltaNet"] == [[1000, 0.5], [1000, pytest.approx(0.92)], [1000, 0.5]]  # where it stands
     shown = [line.get_xydata().tolist() for line in found[mqar].lines]
     assert [[1000, 0.96], [1000, 0.9], [1000, 0.9]] in shown  # every seed
-    hollow = [line for line in found[mqar].lines if line.get_markerfacecolor() == "white"]
-    longer = [line for line in hollow if list(line.get_ydata()) == pytest.approx([0.95])]
-    assert len(longer) == len(grid.SETTINGS["mqar-long"].points)
+    longer = [line for line in found[mqar].lines if line.get_marker() == "D"]
+    assert [list(line.get_ydata()) for line in longer] == [pytest.approx([0.95])] * 4
+    assert len(grid.SETTINGS["mqar-long"].points) == 4
+    assert shown.count([[1000, 0.95]] * 3) == 4  # their seeds, too
     assert {"Attention (its state grows)", "LSTM", "mLSTM"} < recalled.keys()
     tracked = found["Beyond the lengths trained"]
     assert [label.get_text() for label in tracked.get_xticklabels()] == ["Parity", "Swaps\nof five"]

@@ -18,7 +18,9 @@ from associative_lstm.lab.experiments.learning.judging import LearningFigure, pr
 from associative_lstm.lab.experiments.learning.runs import Logs
 from associative_lstm.lab.experiments.learning.wikipedia import NETWORKS
 from associative_lstm.lab.experiments.registry import EXPERIMENTS
+from associative_lstm.lab.report.learning import plots_of
 from associative_lstm.lab.report.page import write_report
+from associative_lstm.lab.report.runs import Runs
 from associative_lstm.lab.report.sections import Section
 from associative_lstm.lab.report.summary import (
     SENTENCES,
@@ -29,6 +31,7 @@ from associative_lstm.lab.report.summary import (
 )
 from associative_lstm.lab.run.config import complete
 from associative_lstm.lab.run.folder import read_log
+from made_curves import write_curve, write_whole
 from made_runs import sweep_run, write_lines, write_run
 
 RESULTS = Path(__file__).parents[3] / "results"
@@ -505,9 +508,23 @@ def test_what_is_not_judged_by_the_fast_recipe_is_not_counted_as_run(tmp_path):
     run = replace(judge("", "", True), readings=(Reading(FAST, "fails", runs=("a run",)),))
     judged = {"a": claim.judge(Logs(tmp_path)), "b": run}
     text = counts_in_words([Section("a", "A", "", claims=judged)])
-    assert "2 of them are about learning: 1 hold, 0 fail and 1 are undecided." in text
+    assert "2 of them are about learning: 1 hold, 0 fail and 1 is undecided." in text
     assert "By the fast recipe 1 of the 2 are judged so far: 0 hold, 1 fail and 0 are undecided." in text
     judged["b"] = replace(run, lacks=("a run",))
-    assert "1 are undecided (1 of those that hold while planned runs are missing)." in counts_in_words(
+    assert "1 is undecided (of those that hold, 1 lack planned runs)." in counts_in_words(
         [Section("a", "A", "", claims=judged)]
     )
+
+
+def test_long_runs_by_the_recipe_have_plots_of_their_own_with_captions(tmp_path):
+    figure = FIGURES["fig7"]
+    write_curve(tmp_path, "assignment", "associative-lstm-4", 0.1)
+    [alone] = plots_of(figure, Runs(Logs(tmp_path)), {})
+    assert alone.plot["caption"] == ""
+    write_whole(tmp_path, "assignment", "associative-lstm-4", 0.1)
+    both = plots_of(figure, Runs(Logs(tmp_path)), {})
+    assert [plotted.plot["caption"] for plotted in both] == [
+        figure.title,
+        "Figure 7, by the fast recipe: assignment",
+    ]
+    assert both[1].rows[0].label.endswith("4 copies, fast, 40,000 minibatches")

@@ -81,6 +81,8 @@ def test_a_run_whose_rate_falls_towards_its_end_is_not_made_longer(tmp_path):
     assert "another steps" in make_run(long)
     assert read_config(short.folder).steps == 20
     assert is_finished(short)
+    other = Job(dataclasses.replace(short.config, steps=10), short.folder)
+    assert not is_finished(other)  # at its end the rate of a shorter one is lower
 
 
 def test_weights_of_an_earlier_step_are_not_the_end_of_a_longer_run(tmp_path):

@@ -70,7 +70,8 @@ def plots_of(figure: LearningFigure, runs: Runs, lines: dict[str, Json]) -> list
             for label, c in zip(labels, read, strict=True)
         ]
         task = planned[0].task
-        plot = learning_plot(title, task, entries, title if len(figure.panels) > 1 else "")
+        caption = title if len(figure.panels) + len(longer) > 1 else ""
+        plot = learning_plot(title, task, entries, caption)
         rates = sorted({rate for c in read for rate in (*c.curve.rates, *c.sweep)})
         rows = [_row(c, label, rates) for label, c in zip(labels, read, strict=True)]
         found.append(Plotted(stem, unit_of(task), [f"{rate:g}" for rate in rates], rows, plot))

@@ -23,16 +23,16 @@ SENTENCES: tuple[tuple[Mapping[str, str], str], ...] = (
         | _all("holds", "7g")
         | _all("undecided", "5b", "5d", "10a", "6b", "6c", "6h", "6i"),
         "What does not: on copy several copies learn far sooner than one, where the paper saw no difference, and "
-        "some of their seeds lose it again; one copy is far behind permutation and unitary RNN; with 3 heads and "
-        "minibatches of 1 assignment is lost again or hardly learned; and open, for want of longer runs, are "
+        "some of their seeds lose it again; one copy is far behind permutation and unitary RNN; 3 heads with W_hu "
+        "and minibatches of 1 lose assignment again or hardly learn it; and open, for want of longer runs, are "
         "arithmetic as the paper trained, Wikipedia and most about the NTM.",
     ),
     (
         _all("holds", "9a", "9h", "6d-fast", *(f"9{letter}" for letter in "klmno")) | _all("fails", "9e"),
         "Why: the paper tells neither how its networks start nor at which rates they learn, and clips no gradient; "
         "from a start and by a recipe of ours, with the same equations, 4 copies solve copy in a tenth of the "
-        "minibatches, with 3 heads arithmetic, and do well on assignment with minibatches of 1 (on XML they are not "
-        "as low after a quarter of the minibatches); in the study's runs an LSTM of the same size, trained alike, "
+        "minibatches (on XML they are not as low after a quarter of them), and 3 heads solve arithmetic and do well "
+        "on assignment with W_hu and minibatches of 1; in the study's runs an LSTM of the same size, trained alike, "
         "stays behind on every task.",
     ),
 )
@@ -56,7 +56,8 @@ def counts(verdicts: Iterable[Verdict]) -> dict[str, int]:
 
 def _in_words(verdicts: Iterable[Verdict]) -> str:
     numbers = counts(verdicts)
-    return f"{numbers['holds']} hold, {numbers['fails']} fail and {numbers['undecided']} are undecided"
+    undecided = "1 is" if numbers["undecided"] == 1 else f"{numbers['undecided']} are"
+    return f"{numbers['holds']} hold, {numbers['fails']} fail and {undecided} undecided"
 
 
 def counts_in_words(sections: Sequence[Section]) -> str:
@@ -68,7 +69,7 @@ def counts_in_words(sections: Sequence[Section]) -> str:
     lines = [f"Of the paper's {len(paper)} claims {_in_words(c.verdict for c in paper)}."]
     if learning := [c for c in paper if c.read(FAST)]:
         lacking = sum(c.verdict == "holds" and bool(c.lacks) for c in learning)
-        told = f" ({lacking} of those that hold while planned runs are missing)" if lacking else ""
+        told = f" (of those that hold, {lacking} lack planned runs)" if lacking else ""
         lines.append(
             f"{len(learning)} of them are about learning: {_in_words(c.verdict for c in learning)}{told}."
         )

@@ -39,6 +39,8 @@ def is_finished(job: Job) -> bool:
     If they are, so must be what comes after the last line of the log: a checkpoint of that step and its weights, or a
     later checkpoint, of a run that has been made longer.
     """
+    if is_run(job.folder) and not has_length(read_config(job.folder), job.config.steps):
+        return False
     if is_file(job.folder / DIVERGED):
         return True
     if last_step(job.folder) < job.config.steps or not is_tested(job.folder, job.config):
@@ -88,12 +90,16 @@ def _make(job: Job, asked: Asked | None) -> None:
 def _check_same(job: Job) -> None:
     found = read_config(job.folder)
     asked = dataclasses.asdict(job.config)
-    falls = job.config.schedule != "constant"  # towards the end, so that runs of other lengths are others
-    differ = [
-        key for key, value in asked.items() if getattr(found, key) != value and (falls or key != "steps")
-    ]
+    differ = [key for key, value in asked.items() if key != "steps" and getattr(found, key) != value]
+    if not has_length(found, job.config.steps):
+        differ.append("steps")
     if differ:
-        raise RunError(f"it holds a run with another {', '.join(differ)}")
+        raise RunError(f"it holds a run with another {', '.join(differ)}: choose another folder for the runs")
+
+
+def has_length(config: Config, steps: int) -> bool:
+    """Whether a run counts as one of so many steps: any, unless its rate falls towards the end that it has."""
+    return config.schedule == "constant" or config.steps == steps
 
 
 class GridProgress(NamedTuple):

@@ -94,7 +94,7 @@ def solving(c: CurveRuns) -> str:
         "unsolved again at the end": sum(measures.has_lost_it(run) for run in c.runs),
     }
     notes = [f"{count} of {len(c.runs)} {what}" for what, count in counts.items() if count]
-    never = f"never in {c.length:,}"
+    never = f"never in {c.length:,}" if any(run.diverged is None for run in c.runs) else "never"
     return spread(solving_times(c), never) + (f" ({', '.join(notes)})" if notes else "")
 
 
@@ -343,7 +343,7 @@ def slowdown(networks: Sequence[str], *, at_least: float = 0.0, at_most: float =
         verdict, times = _later(fixed, variable, at_least, at_most)
         return verdict, {
             f"{fixed.label}: fixed, solved at minibatch": solving(fixed),
-            f"{fixed.label}: variable, solved at minibatch": solving(variable),
+            f"{variable.label}: variable, solved at minibatch": solving(variable),
             f"{fixed.label}: times as long": times,
         }
 

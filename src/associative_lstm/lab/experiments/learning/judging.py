@@ -199,7 +199,7 @@ class LearningFigure(Experiment):
 
     @property
     def long_panels(self) -> list[Panel]:
-        """What its claims are judged by a second time and no other figure shows: runs by the recipe as long."""
+        """What its claims are judged by a second time besides the recipe's short runs: its long ones."""
         tasks: dict[str, list[Curve]] = {}
         for c in self.needed_fast:
             if c.retreats:
@@ -254,7 +254,8 @@ def _rows(curves: Sequence[CurveRuns]) -> list[dict[str, object]]:
     """Every run of the curves in a line: the sweep's, then the seeds'."""
     rows: list[dict[str, object]] = []
     for c in curves:
-        for run in dict.fromkeys((*c.sweep.values(), *c.runs)):
+        given_up = [run for runs in c.given_up.values() for run in runs]
+        for run in dict.fromkeys((*c.sweep.values(), *given_up, *c.runs)):
             ours = run in c.runs
             until = c.length if ours else c.curve.sweep_steps
             rows.append(

@@ -11,7 +11,15 @@ from associative_lstm.lab.experiments.learning.curves import BEYOND, FURTHER, Cu
 from associative_lstm.lab.run.config import Config
 from associative_lstm.lab.run.folder import read_config, read_log, read_tests
 from associative_lstm.lab.run.packed import is_file, is_run, read_bytes
-from associative_lstm.lab.sweep.jobs import DIVERGED, Execute, Job, Show, is_finished, run_grid
+from associative_lstm.lab.sweep.jobs import (
+    DIVERGED,
+    Execute,
+    Job,
+    Show,
+    has_length,
+    is_finished,
+    run_grid,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +203,8 @@ def read_curve(runs: Path, curve: Curve, read: Read = read_run) -> CurveRuns:
 
     def seeds_with(rate: float) -> list[Run]:
         folders = [curve.folder(runs, rate, seed) for seed in curve.seeds]
-        return [read(folder) for folder in folders if is_run(folder)]
+        found = [read(folder) for folder in folders if is_run(folder)]
+        return [run for run in found if has_length(run.config, curve.steps)]
 
     if not settled:
         found = replace(found, needed=[job(rate, until) for rate in rates], settled=False)
@@ -205,11 +214,13 @@ def read_curve(runs: Path, curve: Curve, read: Read = read_run) -> CurveRuns:
     best, second, *_ = *rates, None
     given_up: dict[float, list[Run]] = {}
     if curve.retreats:
-        for rate in sorted((rate for rate in sweep if rate <= rates[0]), reverse=True):
-            best = rate
-            if not any(run.diverged for run in seeds_with(rate)):
+        finite = [rate for rate in sweep if np.isfinite(found.sweep_cost(rate))]
+        for rate in sorted((rate for rate in finite if rate <= rates[0]), reverse=True):
+            best, its = rate, seeds_with(rate)
+            ended = [run for run in its if run.diverged or run.steps >= curve.steps]
+            if len(ended) < len(curve.seeds) or not any(run.diverged for run in its):
                 break
-            given_up[rate] = seeds_with(rate)
+            given_up[rate] = its
         given_up.pop(best, None)  # the lowest, below which there is none
     needed = [job(best, curve.steps, seed) for seed in curve.seeds]
     if curve.with_runner_up and second is not None:

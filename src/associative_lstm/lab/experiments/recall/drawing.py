@@ -94,7 +94,7 @@ def _look(point: Point) -> tuple[str, str, str]:
 def _by_size(axes: Axes, measured: Measured, name: str, what: str) -> None:
     """A line for every kind of network, by its numbers of state or its weights, and a small dot for every seed.
 
-    Hollow: what longer training made of those that had recalled less of MQAR.
+    Diamonds: what longer training made of those that had recalled less of MQAR.
     """
     kinds: dict[str, list[Point]] = {}
     for point in SETTINGS[name].points:
@@ -122,12 +122,11 @@ def _by_size(axes: Axes, measured: Measured, name: str, what: str) -> None:
             _dots(axes, place, some, colour)
         for point in points if name == "mqar" else ():
             if longer := measured.get(("mqar-long", point.name)):
-                mean = float(np.mean([float(row["accuracy"]) for row in longer]))
-                axes.plot(
-                    float(longer[0][what]), mean, marker, color=colour, markerfacecolor="white", markersize=8
-                )
+                values, place = [float(row["accuracy"]) for row in longer], float(longer[0][what])
+                axes.plot(place, np.mean(values), "D", color=colour, markerfacecolor="white", markersize=7)
+                _dots(axes, place, values, colour)
     _guess(axes, 1 / SETTINGS[name].values.get("pairs", 4))
-    passes = ", in 13 passes (hollow: 32)" if name == "mqar" else ""
+    passes = ", in 13 passes (diamonds: 32)" if name == "mqar" else ""
     axes.set(title=SETTINGS[name].title + passes, ylabel=_ACCURACY, ylim=(0, 1.03))
     axes.set_xlabel("numbers of state" if what == "state" else "weights")
     axes.set_xscale("log", base=2 if what == "state" else 10)
