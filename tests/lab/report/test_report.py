@@ -347,6 +347,15 @@ def test_runs_that_are_missing_are_listed_with_the_claims_that_wait_for_them():
     assert "planned and missing" not in as_markdown([Section("x", "X", "", claims={"claim-1": whole})])
 
 
+def test_a_claim_is_one_line_and_the_rest_is_folded_away():
+    waits = Reading(FAST, "undecided", lacks=("one seed",))
+    claim = replace(judge("It is so.", "it is", None, cost=0.5), readings=(waits,))
+    text = as_markdown([Section("fig3", "Figure 3", "alstm", claims={"claim-1a": claim})])
+    summary = "1a **undecided** (by the fast recipe: **undecided**, runs missing): It is so."
+    item = f'- <a id="claim-1a"></a><details><summary>{summary}</summary>'
+    assert f"{item}\n  Criterion: it is.\n  <br>Measured: cost 0.5.</details>\n" in text
+
+
 def test_many_claims_are_linked_by_their_keys():
     held = replace(judge("It is so.", "", False), readings=(Reading(FAST, "holds"),))
     claims = {f"claim-{k}": held for k in range(3)}
@@ -508,12 +517,14 @@ def test_what_is_not_judged_by_the_fast_recipe_is_not_counted_as_run(tmp_path):
     run = replace(judge("", "", True), readings=(Reading(FAST, "fails", runs=("a run",)),))
     judged = {"a": claim.judge(Logs(tmp_path)), "b": run}
     text = counts_in_words([Section("a", "A", "", claims=judged)])
-    assert "2 of them are about learning: 1 hold, 0 fail and 1 is undecided." in text
+    assert (
+        "2 of them are about learning: 1 hold, 0 fail and 1 is undecided (1 of these for want of runs)."
+        in text
+    )
     assert "By the fast recipe 1 of the 2 are judged so far: 0 hold, 1 fail and 0 are undecided." in text
     judged["b"] = replace(run, lacks=("a run",))
-    assert "1 is undecided (of those that hold, 1 lack planned runs)." in counts_in_words(
-        [Section("a", "A", "", claims=judged)]
-    )
+    told = "1 is undecided (1 of these for want of runs; of those that hold, 1 lack planned runs)."
+    assert told in counts_in_words([Section("a", "A", "", claims=judged)])
 
 
 def test_long_runs_by_the_recipe_have_plots_of_their_own_with_captions(tmp_path):

@@ -60,6 +60,11 @@ def _in_words(verdicts: Iterable[Verdict]) -> str:
     return f"{numbers['holds']} hold, {numbers['fails']} fail and {undecided} undecided"
 
 
+def _waits(claim: Claim | Reading) -> bool:
+    """Whether it is undecided for want of runs."""
+    return claim.verdict == "undecided" and bool(claim.lacks or "not_yet_run" in claim.numbers)
+
+
 def counts_in_words(sections: Sequence[Section]) -> str:
     """The paper's claims, also by the fast recipe, and ours, counted in a sentence each."""
     claims = {
@@ -69,7 +74,10 @@ def counts_in_words(sections: Sequence[Section]) -> str:
     lines = [f"Of the paper's {len(paper)} claims {_in_words(c.verdict for c in paper)}."]
     if learning := [c for c in paper if c.read(FAST)]:
         lacking = sum(c.verdict == "holds" and bool(c.lacks) for c in learning)
-        told = f" (of those that hold, {lacking} lack planned runs)" if lacking else ""
+        waiting = sum(map(_waits, learning))
+        notes = [f"{waiting} of these for want of runs"] if waiting else []
+        notes += [f"of those that hold, {lacking} lack planned runs"] if lacking else []
+        told = f" ({'; '.join(notes)})" if notes else ""
         lines.append(
             f"{len(learning)} of them are about learning: {_in_words(c.verdict for c in learning)}{told}."
         )
@@ -126,7 +134,7 @@ def as_markdown(sections: Sequence[Section]) -> str:
         "# What was reproduced",
         "",
         *(line for sentence in sentences(claims) for line in (sentence, "")),
-        f"**{counts_in_words(sections)}** Each is below, with its criterion and what was measured.",
+        f"**{counts_in_words(sections)}** Each is below; click one for its criterion and what was measured.",
         "",
         "Every claim about learning is to be judged twice, for every network alike: as the paper trained (Adam, "
         "unclipped; of the start, of which the paper tells nothing, Glorot's is the plainest reading), and by the "
@@ -199,16 +207,16 @@ CHANGED = (
 )
 
 
+def _verdict(of: Claim | Reading) -> str:
+    return f"**{of.verdict}**{', runs missing' if _waits(of) else ''}"
+
+
 def _as_item(name: str, claim: Claim) -> list[str]:
     fast = claim.read(FAST)
-    second = f" (by the fast recipe: **{fast.verdict}**)" if fast else ""
-    lines = [
-        f'- <a id="{name}"></a>**{claim.verdict}**{second}: {claim.sentence}',
-        f"  <br>Criterion: {claim.criterion}.",
-        f"  <br>Measured: {claim.measured}.",
-    ]
+    second = f" (by the fast recipe: {_verdict(fast)})" if fast else ""
+    told = [f"Criterion: {claim.criterion}.", f"Measured: {claim.measured}."]
     if claim.lacks:
-        lines.append(f"  <br>Stands on the runs there are: {'; '.join(claim.lacks)}.")
+        told.append(f"Stands on the runs there are: {'; '.join(claim.lacks)}.")
     for reading in claim.readings:
         if reading.numbers or reading.name != FAST:
             words = f"{reading.name[0].upper()}{reading.name[1:]}"
@@ -219,6 +227,8 @@ def _as_item(name: str, claim: Claim) -> list[str]:
             again = "" if same else reading.measured
             alone = [lack for lack in reading.lacks if lack not in claim.lacks]
             lacks = f"stands on the runs there are: {'; '.join(alone)}" if alone else ""
-            told = "; ".join(filter(None, (verdict, again, lacks)))
-            lines.append(f"  <br>{words}: {told}.")
-    return lines
+            told.append(f"{words}: {'; '.join(filter(None, (verdict, again, lacks)))}.")
+    # the anchor goes first: an item that began with a block of HTML would not be read as Markdown
+    key = name.removeprefix("claim-")
+    summary = f"<summary>{key} {_verdict(claim)}{second}: {claim.sentence}</summary>"
+    return [f'- <a id="{name}"></a><details>{summary}', "  " + "\n  <br>".join(told) + "</details>"]
