@@ -23,6 +23,7 @@ from associative_lstm.lab.report.summary import (
     counts,
     counts_in_words,
     sentences,
+    waits,
 )
 
 STEPS = len(EXPERIMENTS) + 2
@@ -87,7 +88,7 @@ def render(page: Page) -> str:
     """The HTML text."""
     templates = environment("report")
     templates.filters["number"] = shown
-    about_claims = counts_in_words, sentences, by_the_fast_recipe, changed
+    about_claims = counts_in_words, sentences, by_the_fast_recipe, changed, waits
     about_runs = again, last_tenth, seconds_of, state_of_run
     templates.globals |= {f.__name__: f for f in (*about_claims, *about_runs)}
     here = files("associative_lstm.lab.report")

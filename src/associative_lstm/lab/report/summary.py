@@ -60,7 +60,7 @@ def _in_words(verdicts: Iterable[Verdict]) -> str:
     return f"{numbers['holds']} hold, {numbers['fails']} fail and {undecided} undecided"
 
 
-def _waits(claim: Claim | Reading) -> bool:
+def waits(claim: Claim | Reading) -> bool:
     """Whether it is undecided for want of runs."""
     return claim.verdict == "undecided" and bool(claim.lacks or "not_yet_run" in claim.numbers)
 
@@ -74,7 +74,7 @@ def counts_in_words(sections: Sequence[Section]) -> str:
     lines = [f"Of the paper's {len(paper)} claims {_in_words(c.verdict for c in paper)}."]
     if learning := [c for c in paper if c.read(FAST)]:
         lacking = sum(c.verdict == "holds" and bool(c.lacks) for c in learning)
-        waiting = sum(map(_waits, learning))
+        waiting = sum(map(waits, learning))
         notes = [f"{waiting} of these for want of runs"] if waiting else []
         notes += [f"of those that hold, {lacking} lack planned runs"] if lacking else []
         told = f" ({'; '.join(notes)})" if notes else ""
@@ -208,7 +208,7 @@ CHANGED = (
 
 
 def _verdict(of: Claim | Reading) -> str:
-    return f"**{of.verdict}**{', runs missing' if _waits(of) else ''}"
+    return f"**{of.verdict}**{', runs missing' if waits(of) else ''}"
 
 
 def _as_item(name: str, claim: Claim) -> list[str]:
