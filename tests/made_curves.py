@@ -56,7 +56,7 @@ def run_of(values, task="xml", every=100):
 
 
 def lengthen(planned, runs, rate, cost, steps):
-    shutil.rmtree(planned.folder(runs, rate, planned.seeds[0]))
+    shutil.rmtree(planned.folder(runs, rate, planned.seeds[0]), ignore_errors=True)
     write_run(planned, runs, rate, planned.seeds[0], cost, steps)
 
 

@@ -69,6 +69,19 @@ def test_rates_too_close_to_call_are_trained_longer_until_one_is_best(tmp_path):
     ] * 2
 
 
+def test_past_the_length_of_the_other_networks_the_two_best_rates_go_on(tmp_path):
+    planned = curve("arithmetic", "associative-lstm-1")
+    assert planned.sweep_steps < planned.two_from < planned.steps
+    costs = dict(zip(RATES, (1.3, 1.1, 1.0, 1.2), strict=True))
+    for steps, left in ((20_000, RATES), (40_000, (1e-3, 3e-3)), (80_000, (1e-3, 3e-3))):
+        for rate, cost in costs.items():
+            lengthen(planned, tmp_path, rate, lambda s, cost=cost: cost, steps)
+        found = read_curve(tmp_path, planned)
+        assert not found.settled
+        assert {job.config.learning_rate for job in found.needed} == set(left)
+        assert {job.config.steps for job in found.needed} == {2 * steps}
+
+
 def test_until_the_rates_are_settled_the_longest_runs_stand(tmp_path):
     planned = curve("xml", "lstm-512")
     for rate in RATES:

@@ -4,8 +4,9 @@ Every curve, a network on a task, is treated alike, but for those at ``ONE_RATE`
 is trained for ``sweep_steps`` minibatches with the first seed; if the first or the last of them is best, the next
 one beyond (``BEYOND``) too, and, where runs take minutes, one further (``FURTHER``). The one with the lowest mean
 cost over the last fifth of the minibatches is the curve's. An early lead says little: rates that cost at most half as
-much again (``CLOSE``) are trained twice as long and compared again, until one is left or their runs are whole. The
-best one's run is made as long as the curve (``steps``), and those of the other seeds.
+much again (``CLOSE``) are trained twice as long and compared again, until one is left or their runs are whole; past
+the length of the figure's other networks (``STEPS``) only the two best of them. The best one's run is made as long as
+the curve (``steps``), and those of the other seeds.
 """
 
 import dataclasses
@@ -237,7 +238,7 @@ class Curve:
     """A network on a task: how long its sweep and its runs are, with which rates and seeds.
 
     Rates whose cost is at most ``close`` times the lowest are trained twice as long and compared again, at most
-    ``doublings`` times. ``with_runner_up``: the first seed's run is made with the second best rate too.
+    ``doublings`` times; after ``two_from`` minibatches only the two best of them. ``with_runner_up``: the first seed's run is made with the second best rate too.
     ``sweep_seed``: rates are compared with this seed and not with the first of the others. ``by_test``: they are
     compared by the cost on the test split at the end of the sweep. ``retreats``: a rate with which a seed diverges
     gives way to the next lower one.
@@ -251,6 +252,7 @@ class Curve:
     rates: tuple[float, ...] = RATES
     close: float = CLOSE
     doublings: int = 10
+    two_from: int | None = None
     with_runner_up: bool = False
     sweep_seed: int | None = None
     by_test: bool = False
@@ -305,7 +307,8 @@ def curve(task: str, network: str) -> Curve:
     variant = network.startswith("associative-lstm") and network.endswith(_VARIANTS)
     steps = ALONE_STEPS if alone else VARIANT_STEPS if variant else STEPS[task]
     steps, _ = LENGTHS.get((task, network), (steps, ""))
-    return Curve(task, chosen, steps, sweep_steps, SEEDS[:2] if chosen.large else SEEDS, chosen.rates)
+    seeds = SEEDS[:2] if chosen.large else SEEDS
+    return Curve(task, chosen, steps, sweep_steps, seeds, chosen.rates, two_from=STEPS[task])
 
 
 STEPS = {"copy": 40_000, "copy-variable": 40_000, "xml": 20_000, "assignment": 40_000, "arithmetic": 40_000}
