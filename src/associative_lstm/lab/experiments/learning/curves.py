@@ -238,10 +238,10 @@ class Curve:
     """A network on a task: how long its sweep and its runs are, with which rates and seeds.
 
     Rates whose cost is at most ``close`` times the lowest are trained twice as long and compared again, at most
-    ``doublings`` times; after ``two_from`` minibatches only the two best of them. ``with_runner_up``: the first seed's run is made with the second best rate too.
-    ``sweep_seed``: rates are compared with this seed and not with the first of the others. ``by_test``: they are
-    compared by the cost on the test split at the end of the sweep. ``retreats``: a rate with which a seed diverges
-    gives way to the next lower one.
+    ``doublings`` times; after ``two_from`` minibatches only the two best of them. ``with_runner_up``: the first
+    seed's run is made with the second best rate too. ``sweep_seed``: rates are compared with this seed and not with
+    the first of the others. ``by_test``: they are compared by the cost on the test split at the end of the sweep.
+    ``retreats``: a rate with which a seed diverges gives way to the next lower one.
     """
 
     task: str
