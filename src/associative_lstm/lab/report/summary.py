@@ -13,7 +13,7 @@ def _all(verdict: str, *keys: str) -> dict[str, str]:
 
 SENTENCES: tuple[tuple[Mapping[str, str], str], ...] = (
     (
-        _all("holds", "fig1-1", *(f"fig2-{k}" for k in (1, 2, 3, 4)), "3a", "4a", "5d", "7a", "7b", "7d", "7e"),
+        _all("holds", "fig1-1", *(f"fig2-{k}" for k in "1234"), "3a", "4a", "5d", *(f"7{k}" for k in "abde")),
         "What holds: the memory's noise is what the paper predicts and falls with the number of copies; and where "
         "things are looked up all the time (XML, variable assignment) several copies learn far better than LSTMs of "
         "the same size or of 512 units, in the runs made; on arithmetic one copy does well, after "
