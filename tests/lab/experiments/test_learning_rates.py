@@ -72,6 +72,7 @@ def test_rates_too_close_to_call_are_trained_longer_until_one_is_best(tmp_path):
 def test_past_the_length_of_the_other_networks_the_two_best_rates_go_on(tmp_path):
     planned = curve("arithmetic", "associative-lstm-1")
     assert planned.sweep_steps < planned.two_from < planned.steps
+    assert curve("copy", "lstm-128").two_from is None  # no more than twice as long as the others
     costs = dict(zip(RATES, (1.3, 1.1, 1.0, 1.2), strict=True))
     for steps, left in ((20_000, RATES), (40_000, (1e-3, 3e-3)), (80_000, (1e-3, 3e-3))):
         for rate, cost in costs.items():
@@ -80,6 +81,15 @@ def test_past_the_length_of_the_other_networks_the_two_best_rates_go_on(tmp_path
         assert not found.settled
         assert {job.config.learning_rate for job in found.needed} == set(left)
         assert {job.config.steps for job in found.needed} == {2 * steps}
+
+
+def test_a_rate_that_diverges_past_that_length_leaves_its_place_to_the_next(tmp_path):
+    planned = curve("arithmetic", "associative-lstm-4")
+    for rate, cost in zip(RATES, (2.0, 1.2, 1.0, 1.1), strict=True):
+        lengthen(planned, tmp_path, rate, lambda s, cost=cost: cost, planned.two_from)
+    (planned.folder(tmp_path, 1e-2, planned.seeds[0]) / DIVERGED).write_text("the cost is not finite\n")
+    left = {job.config.learning_rate for job in read_curve(tmp_path, planned).needed}
+    assert left == {1e-3, 3e-3}
 
 
 def test_until_the_rates_are_settled_the_longest_runs_stand(tmp_path):

@@ -4,9 +4,9 @@ Every curve, a network on a task, is treated alike, but for those at ``ONE_RATE`
 is trained for ``sweep_steps`` minibatches with the first seed; if the first or the last of them is best, the next
 one beyond (``BEYOND``) too, and, where runs take minutes, one further (``FURTHER``). The one with the lowest mean
 cost over the last fifth of the minibatches is the curve's. An early lead says little: rates that cost at most half as
-much again (``CLOSE``) are trained twice as long and compared again, until one is left or their runs are whole; past
-the length of the figure's other networks (``STEPS``) only the two best of them. The best one's run is made as long as
-the curve (``steps``), and those of the other seeds.
+much again (``CLOSE``) are trained twice as long and compared again, until one is left or their runs are whole; of
+curves more than twice as long as is usual (``STEPS``) only the two best of them go on past that. The best one's run
+is made as long as the curve (``steps``), and those of the other seeds.
 """
 
 import dataclasses
@@ -308,7 +308,8 @@ def curve(task: str, network: str) -> Curve:
     steps = ALONE_STEPS if alone else VARIANT_STEPS if variant else STEPS[task]
     steps, _ = LENGTHS.get((task, network), (steps, ""))
     seeds = SEEDS[:2] if chosen.large else SEEDS
-    return Curve(task, chosen, steps, sweep_steps, seeds, chosen.rates, two_from=STEPS[task])
+    two_from = STEPS[task] if steps > 2 * STEPS[task] else None
+    return Curve(task, chosen, steps, sweep_steps, seeds, chosen.rates, two_from=two_from)
 
 
 STEPS = {"copy": 40_000, "copy-variable": 40_000, "xml": 20_000, "assignment": 40_000, "arithmetic": 40_000}

@@ -81,7 +81,8 @@ def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = Fal
         _legend(picture, left, loc="outside lower left", ncols=2)
         picture.suptitle(title, x=0.01, ha="left", fontsize=14)
         swept = any(len(c.curve.rates) > 1 for c in curves)
-        rates = "every network at its best rate" if swept else "all at the same rate"
+        so_far = "" if all(c.settled for c in curves) else " so far"
+        rates = f"every network at its best rate{so_far}" if swept else "all at the same rate"
         seeds = {0: "no seeds", 1: "one seed", 2: "every seed"}.get(most, f"median of up to {most} seeds")
         if relapses:
             shown = f"lowest so far, {seeds}", "every seed as it was: bits (logarithmic) by minibatch"

@@ -173,6 +173,12 @@ class Panel(NamedTuple):
     labels: Sequence[str] = ()
     logarithmic: bool = False
 
+    @property
+    def unequal(self) -> bool:
+        """Whether the minibatches are drawn logarithmic, as is asked for or for the planned lengths."""
+        lengths = [c.steps for c in self.curves]
+        return self.logarithmic or max(lengths) > 4 * min(lengths)
+
 
 @dataclass(frozen=True)
 class LearningFigure(Experiment):
@@ -223,9 +229,10 @@ class LearningFigure(Experiment):
         out.mkdir(parents=True, exist_ok=True)
         written: list[Path] = []
         rows: list[dict[str, object]] = []
-        for stem, title, planned, _, logarithmic in self.panels:
+        for panel in self.panels:
+            stem, title, planned, *_ = panel
             curves = [logs.curve(c) for c in planned]
-            written.append(save_figure(draw_figure(title, curves, logarithmic), out / f"{stem}.png"))
+            written.append(save_figure(draw_figure(title, curves, panel.unequal), out / f"{stem}.png"))
             written.append(save_figure(draw_sweep(title, curves), out / f"{stem}-sweep.png"))
             rows += _rows(curves)
         for stem, title, planned, _, logarithmic in self.long_panels:
@@ -257,7 +264,7 @@ def _rows(curves: Sequence[CurveRuns]) -> list[dict[str, object]]:
         given_up = [run for runs in c.given_up.values() for run in runs]
         for run in dict.fromkeys((*c.sweep.values(), *given_up, *c.runs)):
             ours = run in c.runs
-            until = c.length if ours else c.curve.sweep_steps
+            until = c.length if ours else max(run.steps, c.curve.sweep_steps)
             rows.append(
                 {
                     "task": c.curve.task,

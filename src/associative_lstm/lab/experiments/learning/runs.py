@@ -281,7 +281,10 @@ def _contest(c: CurveRuns) -> tuple[list[float], int, bool]:
         close = [rate for rate in rates if cost(rate) <= c.curve.close * cost(rates[0])]
         if len(close) <= 1 or until == c.curve.steps:
             break
-        rates = close[:2] if until >= (c.curve.two_from or until + 1) else close
+        rates = close
+        if until >= (c.curve.two_from or until + 1):
+            lasting = [rate for rate in close if not c.sweep[rate].diverged]
+            rates = lasting[:2] or close
     until = c.curve.steps
     whole = sorted((rate for rate in finite if c.sweep[rate].steps >= until), key=cost)
     if whole and rates[0] in whole:
