@@ -95,6 +95,23 @@ def test_every_figure_in_small(tmp_path, capfd, monkeypatch):
     assert "written: runs/smoke/fig6/fig6.png" in capfd.readouterr().out
 
 
+def test_figures_are_drawn_from_the_runs_there_are_and_none_is_made(tmp_path, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_curve(tmp_path / "results/runs", "xml", "associative-lstm-4", 0.5)
+    before = sorted((tmp_path / "results/runs").rglob("*"))
+    assert main(["reproduce", "fig6", "--draw"]) == 0
+    assert (tmp_path / "results/fig6/fig6.png").stat().st_size > 10_000
+    assert main(["reproduce", "all", "--draw"]) == 0
+    drawn = {path.parent.name for path in (tmp_path / "results").glob("*/claims.json")}
+    assert drawn == {*IN_ALL, "fig10"}
+    assert sorted((tmp_path / "results/runs").rglob("*")) == before
+    capfd.readouterr()
+    assert main(["reproduce", "fig10", "--draw", "--out", "elsewhere"]) == 0
+    assert "written: elsewhere/fig10.png" in capfd.readouterr().out
+    assert main(["reproduce", "fig10", "--draw", "--smoke"]) == 1
+    assert "--draw reads logs alone" in capfd.readouterr().err
+
+
 def test_the_fast_recipe_of_one_network_is_made_alone(tmp_path, capfd, monkeypatch):
     monkeypatch.chdir(tmp_path)
     chosen = ["--recipe", "fast", "--network", "fast-associative-lstm-4"]

@@ -110,6 +110,7 @@ for _experiment in EXPERIMENTS:
 def everything(
     runs: reproduce_curves.Runs = reproduce_curves.RUNS,
     out: reproduce_curves.Out = reproduce_curves.OUT,
+    draw: reproduce_curves.Draw = False,
     jobs: reproduce_curves.Jobs = 1,
     seed: reproduce_curves.Seed = 0,
     smoke: reproduce_curves.Smoke = False,
@@ -120,11 +121,17 @@ def everything(
     the comparison with today's networks (recall), which takes a night.
 
     Runs that are done are not made again; figures 1 and 2, the properties and the tables are measured again (and left
-    out with --smoke).
+    out with --smoke). With --draw nothing is run or measured; what rests on runs is drawn and judged anew, fig10 too.
 
     Example: alstm reproduce all --jobs 2
     """
     check_cluster(cluster, address)
+    if draw:
+        drawn = [
+            e for e in EXPERIMENTS if isinstance(e, LearningFigure) and (e.in_all or not (smoke or seed))
+        ]
+        reproduce_curves.draw_figures(drawn, runs, out, seed, smoke)
+        return
     if not smoke:
         for experiment in EXPERIMENTS:
             if isinstance(experiment, Measurement):

@@ -45,6 +45,7 @@ Recipe = Annotated[
 Network = Annotated[
     list[str] | None, typer.Option(help="Make the runs of this network only; may be repeated.")
 ]
+Draw = Annotated[bool, typer.Option("--draw", help="Make no runs: draw and judge from those that are there.")]
 
 
 def command(figure: LearningFigure | InsideStudy) -> Callable[..., None]:
@@ -67,6 +68,7 @@ def command(figure: LearningFigure | InsideStudy) -> Callable[..., None]:
         out: Out = OUT,
         recipe: Recipe = "paper",
         network: Network = None,
+        draw: Draw = False,
         jobs: Jobs = 1,
         seed: Seed = 0,
         smoke: Smoke = False,
@@ -74,6 +76,9 @@ def command(figure: LearningFigure | InsideStudy) -> Callable[..., None]:
         address: Address = None,
     ) -> None:
         """Makes what is missing of the runs, then draws and judges."""
+        if draw:
+            draw_figures([figure], runs, out, seed, smoke)
+            return
         chosen = partial(_chosen, recipe=recipe, networks=network or ())
         run_figures([figure], runs, out, jobs, seed, smoke, cluster, address, chosen)
 
@@ -91,6 +96,18 @@ def _chosen(
     if unknown := [name for name in networks if name not in known]:
         raise ValueError(f"network must be one of {', '.join(known)}, got {unknown[0]!r}")
     return [c for c in needed if not networks or c.network.name in networks]
+
+
+def draw_figures(
+    figures: Sequence[LearningFigure | InsideStudy], runs: Path, out: Path, seed: int, smoke: bool = False
+) -> None:
+    """Draw and judge the figures from the runs that are there."""
+    runs, out = _places(runs, out, smoke)
+    logs = Logs(runs, preparation(seed=seed, quick=smoke))
+    for figure in figures:
+        folder = out / figure.name
+        its = figure.recorded(folder) if isinstance(figure, LearningFigure) else figure
+        print_outcome(_drawn(its, folder, logs, {"first_seed": seed, "smoke": smoke}))
 
 
 def run_figures(
@@ -222,6 +239,7 @@ def wikipedia_command(figure: WikipediaFigure) -> Callable[..., None]:
             int | None, typer.Option(help="Minibatches of a run (default: one pass, 96000).", min=1)
         ] = None,
         network: Network = None,
+        draw: Draw = False,
         jobs: Jobs = 1,
         runs: Annotated[
             Path | None,
@@ -241,6 +259,11 @@ def wikipedia_command(figure: WikipediaFigure) -> Callable[..., None]:
         """
         runs = runs or (SMOKE / "runs" if smoke else RUNS)
         out = out or (SMOKE if smoke else OUT) / figure.name
+        if draw:
+            if data is not None or smoke:
+                raise ValueError("--draw reads logs alone: leave out --data and --smoke")
+            print_outcome(figure.recorded(out).draw(out, Logs(runs)))
+            return
         text = None
         if smoke:
             refuse_results(runs, out)
