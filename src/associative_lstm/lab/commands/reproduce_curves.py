@@ -238,6 +238,7 @@ def wikipedia_command(figure: WikipediaFigure) -> Callable[..., None]:
         steps: Annotated[
             int | None, typer.Option(help="Minibatches of a run (default: one pass, 96000).", min=1)
         ] = None,
+        recipe: Recipe = "paper",
         network: Network = None,
         draw: Draw = False,
         jobs: Jobs = 1,
@@ -253,7 +254,7 @@ def wikipedia_command(figure: WikipediaFigure) -> Callable[..., None]:
         address: Address = None,
         seed: Annotated[int, typer.Option(help="The figure has one seed, 0.", min=0, max=0)] = 0,
     ) -> None:
-        """Hours per network, which makes two passes, with its two best learning rates. It may be stopped at any
+        """Hours per network, which makes one or two passes, with its best learning rates. It may be stopped at any
         time: the same command goes on from the checkpoints. Logs that came without these, as in a clone, begin again
         if they are not whole: give another --runs to keep them.
         """
@@ -271,7 +272,7 @@ def wikipedia_command(figure: WikipediaFigure) -> Callable[..., None]:
                 raise ValueError("--smoke has a text of its own: leave out --data")
         else:
             text = keep_enwik8(data or find_corpus(progress=errors.print), errors.print)
-        chosen = figure_10(text, steps, network or (), smoke_in=runs if smoke else None)
+        chosen = figure_10(text, steps, network or (), recipe=recipe, smoke_in=runs if smoke else None)
         chosen.refuse_other_texts(runs)
         with executing(jobs, cluster, address) as execute:
             _make_and_draw([chosen], Logs(runs), {figure.name: out}, execute, {})

@@ -241,7 +241,8 @@ class Curve:
     ``doublings`` times; after ``two_from`` minibatches only the two best of them. ``with_runner_up``: the first
     seed's run is made with the second best rate too. ``sweep_seed``: rates are compared with this seed and not with
     the first of the others. ``by_test``: they are compared by the cost on the test split at the end of the sweep.
-    ``retreats``: a rate with which a seed diverges gives way to the next lower one.
+    ``retreats``: a rate with which a seed diverges gives way to the next lower one. ``lower_of_two``: the curve's
+    rate is the lower of the two best.
     """
 
     task: str
@@ -257,6 +258,7 @@ class Curve:
     sweep_seed: int | None = None
     by_test: bool = False
     retreats: bool = False
+    lower_of_two: bool = False
 
     @property
     def name(self) -> str:

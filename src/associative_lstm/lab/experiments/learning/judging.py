@@ -53,7 +53,7 @@ class Otherwise(NamedTuple):
     judged_by: Criterion
 
 
-class _Judged(NamedTuple):
+class Judged(NamedTuple):
     """A decision, the runs behind it, and what the plan asks for beyond them."""
 
     holds: bool | None
@@ -112,22 +112,22 @@ class LearningClaim(OpenClaim):
         if self.not_fast:
             readings.append(Reading(FAST, "undecided", {"reason": self.not_fast}))
         elif self.twins:
-            readings.append(_reading(FAST, _judged(logs, self.judged_by, self.twins)))
+            readings.append(reading(FAST, _judged(logs, self.judged_by, self.twins)))
             short = _judged(logs, self.judged_by, self._twins(as_long=False))
             if self.as_long and "not_yet_run" not in short.numbers:
-                readings.append(_reading(SHORT, short))
+                readings.append(reading(SHORT, short))
         for name, criterion, judged_by in self.otherwise:
-            readings.append(_reading(name, _judged(logs, judged_by), criterion))
+            readings.append(reading(name, _judged(logs, judged_by), criterion))
         return dataclasses.replace(
             claim, key=self.key, runs=first.runs, lacks=first.lacks, readings=tuple(readings)
         )
 
 
-def _reading(name: str, made: _Judged, criterion: str = "") -> Reading:
+def reading(name: str, made: Judged, criterion: str = "") -> Reading:
     return Reading(name, verdict_of(made.holds), made.numbers, criterion, made.runs, made.lacks)
 
 
-def _judged(logs: Logs, criterion: Criterion, twins: Mapping[Need, Curve] | None = None) -> _Judged:
+def _judged(logs: Logs, criterion: Criterion, twins: Mapping[Need, Curve] | None = None) -> Judged:
     """What a criterion decides; of ``twins``, where these are given, in the place of the curves that it names."""
     found = {need: logs.curve((twins or {}).get(need) or curve(*need)) for need in criterion.needs}
     curves = {c.curve.name: c for c in found.values()}
@@ -146,7 +146,7 @@ def _judged(logs: Logs, criterion: Criterion, twins: Mapping[Need, Curve] | None
         behind += [run for c in found.values() for run in c.sweep.values()]
     runs = dict.fromkeys(logs.name(run.folder) for run in behind)
     lacks = [f"{name}: {c.lacks}" for name, c in curves.items() if c.lacks and name not in missing]
-    return _Judged(*decision, tuple(runs), tuple(lacks))
+    return Judged(*decision, tuple(runs), tuple(lacks))
 
 
 def _given_up(curves: Iterable[CurveRuns]) -> Numbers:

@@ -211,6 +211,8 @@ def read_curve(runs: Path, curve: Curve, read: Read = read_run) -> CurveRuns:
         tried = [replace(found, rate=rate, runs=_furthest(curve, seeds_with(rate))) for rate in rates]
         tried = [each for each in tried if each.can_be_judged and not curve.with_runner_up]
         return max(tried, key=lambda c: (c.length, -c.runs[0].last(SHARE, until=c.length)), default=found)
+    if curve.lower_of_two:
+        rates = [*sorted(rates[:2]), *rates[2:]]
     best, second, *_ = *rates, None
     given_up: dict[float, list[Run]] = {}
     if curve.retreats:

@@ -2,7 +2,7 @@
 
 As everywhere, learning rates are compared by a short sweep, the same for every network
 (:mod:`~associative_lstm.lab.experiments.learning.runs`). Here the two best make the pass, and the better one
-is judged, by its cost on the test text.
+is judged, by its cost on the test text; networks that came later make one pass, with the lower of the two.
 """
 
 import dataclasses
@@ -28,9 +28,22 @@ from associative_lstm.lab.experiments.claim import (
     write_claims,
 )
 from associative_lstm.lab.experiments.experiment import Outcome
-from associative_lstm.lab.experiments.learning.curves import RATES, Curve, Network
+from associative_lstm.lab.experiments.learning.curves import (
+    FAST_RATES,
+    FAST_SWEEP_SEED,
+    RATES,
+    WHOLE_SEEDS,
+    Curve,
+    Network,
+)
 from associative_lstm.lab.experiments.learning.drawing import look_of
-from associative_lstm.lab.experiments.learning.judging import LearningFigure, OpenClaim, Panel
+from associative_lstm.lab.experiments.learning.judging import (
+    Judged,
+    LearningFigure,
+    OpenClaim,
+    Panel,
+    reading,
+)
 from associative_lstm.lab.experiments.learning.measures import means
 from associative_lstm.lab.experiments.learning.runs import SHARE, CurveRuns, Logs, Run
 from associative_lstm.lab.files import RunError, write_atomically
@@ -88,6 +101,24 @@ NETWORKS = (
 """Two heads of 128 have an output of 256, as the others, and about as many parameters as the LSTM."""
 
 _LSTMS = ("lstm-3x256", "lstm-3x256-forget-1")
+_FIRST = ("lstm-3x256", "associative-lstm-3x256-1")
+"""These make two passes. With both, the cost at the higher of the two rates rose before the pass was over, so the
+others, of which nothing had been run when that was seen, make one: with the lower."""
+
+_THREE_LAYERS = {"recipe": "fast", "hidden_size": 256, "layers": 3}
+FAST_NETWORKS = (
+    Network("fast-lstm-3x256", "LSTM, 3 x 256, fast", {"model": "lstm"} | _THREE_LAYERS, rates=FAST_RATES),
+    *(
+        Network(
+            f"fast-associative-lstm-3x256-{copies}",
+            f"Associative LSTM, 3 x 256, {counted(copies, 'copy')}, fast",
+            {"model": "associative-lstm", "copies": copies} | _THREE_LAYERS,
+            rates=FAST_RATES,
+        )
+        for copies in (1, 4)
+    ),
+)
+"""The same by the fast recipe, which has a forget bias of its own."""
 
 PROMPT = "'''"
 """What the samples go on from: it opens bold type, and with it most articles."""
@@ -106,7 +137,7 @@ def test_every(whole: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Passes:
-    """The passes that a network makes with its two best rates, of ``whole`` minibatches each."""
+    """The passes that a network makes, of ``whole`` minibatches each: two with its best rates, or one."""
 
     found: CurveRuns
     whole: int
@@ -114,6 +145,8 @@ class Passes:
     @property
     def runs(self) -> list[Run]:
         """The passes, as far as they have come."""
+        if not self.found.curve.with_runner_up:
+            return self.found.runs
         chosen = (self.found.rate, self.found.runner_up)
         return [self.found.sweep[rate] for rate in chosen if rate is not None]
 
@@ -176,32 +209,40 @@ def _absent(passes: Iterable[Passes]) -> list[str]:
 class ComparableClaim(OpenClaim):
     """That a network costs about as much after a pass as the better of the LSTMs, which come before it in ``curves``.
 
-    It had been asked whether it is not much worse; a lead is told from that now.
+    It had been asked whether it is not much worse; a lead is told from that now. ``fast`` has the same networks
+    by the fast recipe.
     """
 
     curves: Sequence[Curve]
     whole: int
+    fast: Sequence[Curve]
 
     def judge(self, logs: Logs) -> Claim:
         """The claim with its verdict; undecided while a network has no pass, or one that may bring it closer."""
-        *lstms, ours = (Passes(logs.curve(c), self.whole) for c in self.curves)
+        first, again = self._compared(logs, self.curves), self._compared(logs, self.fast)
+        claim = judge(self.sentence, self.criterion, first.holds, **first.numbers)
+        difference = first.numbers.get("difference")
+        before = None if difference is None else float(difference) <= COMPARABLE
+        readings = reading(FAST, again), Reading(BEFORE, verdict_of(before), criterion=_NOT_WORSE)
+        return dataclasses.replace(claim, key=self.key, runs=first.runs, lacks=first.lacks, readings=readings)
+
+    def _compared(self, logs: Logs, curves: Sequence[Curve]) -> Judged:
+        *lstms, ours = (Passes(logs.curve(c), self.whole) for c in curves)
         lstm = min(
             (p for p in lstms if p.best), key=lambda p: p.best[0] if p.best else np.inf, default=lstms[0]
         )
         numbers: dict[str, float | str] = {}
-        verdict = before = None
-        if lstm.best is None or ours.best is None:
-            missing = [p for p in (lstm, ours) if p.best is None]
+        verdict, missing = None, [p for p in (lstm, ours) if p.best is None]
+        if missing:
             for what, which in ("diverged", True), ("not_yet_run", False):
                 if names := [p.found.curve.network.name for p in missing if p.diverged == which]:
                     numbers[what] = ", ".join(names)
-        else:
+        elif lstm.best and ours.best:
             its_name = lstm.found.label.replace(", 3 x 256", "")
             for network, (cost, run) in (its_name, lstm.best), ("Associative LSTM", ours.best):
                 numbers[f"{network} at rate {run.config.learning_rate:g}"] = cost
             difference = ours.best[0] - lstm.best[0]
             numbers["difference"] = difference
-            before = difference <= COMPARABLE
             verdict = abs(difference) <= COMPARABLE
             if not verdict:
                 behind = [ours] if difference > 0 else lstms
@@ -211,27 +252,31 @@ class ComparableClaim(OpenClaim):
                 numbers["not judged, because not whole:"] = awaited
             if absent := ", ".join(_absent(lstms)):
                 numbers["not yet run:"] = absent
-        readings = (
-            Reading(FAST, "undecided", {"not_yet_run": "wikipedia by the fast recipe"}),
-            Reading(BEFORE, verdict_of(before), criterion=_NOT_WORSE),
-        )
-        claim = judge(self.sentence, self.criterion, verdict, **numbers)
         runs = tuple(logs.name(p.shown.folder) for p in (lstm, ours) if p.shown is not None)
-        left = tuple(_unfinished((*lstms, ours)) + [f"{name}: none yet" for name in _absent((*lstms, ours))])
-        return dataclasses.replace(claim, key=self.key, runs=runs, lacks=left, readings=readings)
+        others = [p for p in (*lstms, ours) if p not in missing]
+        left = _unfinished((*lstms, ours)) + [f"{name}: none yet" for name in _absent(others)]
+        return Judged(verdict, numbers, runs, tuple(left))
 
 
 @dataclass(frozen=True)
 class WikipediaFigure(LearningFigure):
-    """The figure: ``whole`` minibatches are a pass, and ``chosen`` are the networks to be trained, all if empty."""
+    """The figure: ``whole`` minibatches are a pass; by a ``recipe``, ``chosen`` networks are trained, or all."""
 
     whole: int = PASS
     chosen: Sequence[str] = ()
+    recipe: str = "paper"
 
     @property
     def needed(self) -> list[Curve]:
         """The curves of the chosen networks."""
-        return [c for c in self.panels[0].curves if not self.chosen or c.network.name in self.chosen]
+        all_of_them = self.needed_fast if self.recipe == "fast" else self.panels[0].curves
+        return [c for c in all_of_them if not self.chosen or c.network.name in self.chosen]
+
+    @property
+    def needed_fast(self) -> list[Curve]:
+        """The curves of the fast recipe."""
+        claims = (claim for claim in self.claims if isinstance(claim, ComparableClaim))
+        return list(dict.fromkeys(c for claim in claims for c in claim.fast))
 
     def recorded(self, folder: Path) -> LearningFigure:
         """The figure with passes of the length that its verdicts have."""
@@ -243,7 +288,7 @@ class WikipediaFigure(LearningFigure):
 
     def refuse_other_texts(self, runs: Path) -> None:
         """Runs on different texts cannot be compared, and would overwrite each other's figure."""
-        for curve in self.panels[0].curves:
+        for curve in (*self.panels[0].curves, *self.needed_fast):
             asked = curve.network.values.get("data")
             its = runs / curve.task / curve.network.name
             for folder in (run for run in runs_below(runs) if run.parent == its):
@@ -252,8 +297,10 @@ class WikipediaFigure(LearningFigure):
                     raise RunError(f"{folder} is a run on {texts}: choose another --runs and --out")
 
     def passes(self, logs: Logs) -> list[Passes]:
-        """What there is of the passes of every network."""
-        return [Passes(logs.curve(c), self.whole) for c in self.panels[0].curves]
+        """What there is of the passes of every network; by the fast recipe, of those that have been begun."""
+        fast = [Passes(logs.curve(c), self.whole) for c in self.needed_fast]
+        first = [Passes(logs.curve(c), self.whole) for c in self.panels[0].curves]
+        return first + [p for p in fast if p.found.sweep]
 
     def draw(self, out: Path, logs: Logs, **about: object) -> Outcome:
         """The picture, the data behind it, a page of text, the verdicts, and what each finished network writes."""
@@ -318,6 +365,7 @@ def figure_10(
     steps: int | None = None,
     networks: Sequence[str] = (),
     *,
+    recipe: str = "paper",
     whole: int = PASS,
     smoke_in: Path | None = None,
 ) -> WikipediaFigure:
@@ -326,12 +374,14 @@ def figure_10(
     Args:
         data: the text, None for enwik8, or for one of which a pass has ``whole`` minibatches.
         steps: minibatches of every network, None for one pass over the training text.
-        networks: names out of :data:`NETWORKS` whose runs are to be made, all if empty; all are drawn.
+        networks: names out of :data:`NETWORKS`, or by the fast ``recipe`` out of :data:`FAST_NETWORKS`, whose runs
+            are to be made, all if empty; all are drawn.
         smoke_in: tiny networks on a text of two thousand characters that is written into this folder, to see that
             everything works.
     """
-    if unknown := [name for name in networks if name not in [network.name for network in NETWORKS]]:
-        known = ", ".join(network.name for network in NETWORKS)
+    names = [network.name for network in (FAST_NETWORKS if recipe == "fast" else NETWORKS)]
+    if unknown := [name for name in networks if name not in names]:
+        known = ", ".join(names)
         raise ValueError(f"network must be one of {known}, got {unknown[0]!r}")
     values: dict[str, Any] = {}
     if smoke_in is not None:
@@ -345,9 +395,38 @@ def figure_10(
     length = steps or whole
     values["test_every"] = test_every(whole)
     sweep = min(4 if smoke_in else SWEEP_STEPS, length)
+    here, fast_here = (
+        [dataclasses.replace(n, values=dict(n.values) | values) for n in of]
+        for of in (NETWORKS, FAST_NETWORKS)
+    )
     curves = [
-        Curve("wikipedia", network, length, sweep, (0,), RATES, CLOSE, DOUBLINGS, with_runner_up=True)
-        for network in (dataclasses.replace(n, values=dict(n.values) | values) for n in NETWORKS)
+        Curve(
+            "wikipedia",
+            network,
+            length,
+            sweep,
+            (0,),
+            RATES,
+            CLOSE,
+            DOUBLINGS,
+            with_runner_up=network.name in _FIRST,
+            lower_of_two=network.name not in _FIRST,
+        )
+        for network in here
+    ]
+    fast = [
+        Curve(
+            "wikipedia",
+            dataclasses.replace(network, steps={"wikipedia": length}),
+            length,
+            sweep,
+            WHOLE_SEEDS[:1],
+            FAST_RATES,
+            doublings=0,
+            sweep_seed=FAST_SWEEP_SEED,
+            retreats=True,
+        )
+        for network in fast_here
     ]
     lstms = [c for c in curves if c.network.name in _LSTMS]
     one_head = [c for c in curves if c.network.name.startswith("associative-lstm-3x256")]
@@ -362,13 +441,23 @@ def figure_10(
             "finish",
             (*lstms, ours),
             whole,
+            (fast[0], ours_fast),
         )
-        for key, ours in zip(("10a", "10b"), one_head, strict=True)
+        for key, ours, ours_fast in zip(("10a", "10b"), one_head, fast[1:], strict=True)
     ]
     title, text = "Figure 10: English Wikipedia", "The next character of enwik8, by networks of three layers."
     panels = [Panel("fig10", title, curves)]
     return WikipediaFigure(
-        "fig10", title, text, panels, claims, in_all=False, whole=whole, chosen=networks, page="README.md"
+        "fig10",
+        title,
+        text,
+        panels,
+        claims,
+        in_all=False,
+        whole=whole,
+        chosen=networks,
+        recipe=recipe,
+        page="README.md",
     )
 
 
@@ -428,7 +517,10 @@ def rates_table(passes: Sequence[Passes]) -> str:
     lengths, first_test = _contest_lengths(passes[0].found.curve), test_every(passes[0].whole)
     rows = []
     for p in passes:
-        for rate, run in sorted(p.found.sweep.items()):
+        swept = sorted(p.found.sweep.items())
+        for rate, run in swept + [
+            (r.config.learning_rate, r) for r in p.runs if (r.config.learning_rate, r) not in swept
+        ]:
             costs = [run.last(SHARE, until=length) for length in lengths]
             last = p.test_cost(run)
             costs += [run.tests.get(first_test, np.inf), np.inf if last is None else last]
