@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import shutil
 
 from associative_lstm.lab.cli import main
 from associative_lstm.lab.experiments.claim import read_claims
@@ -36,6 +37,14 @@ def test_small_networks_have_three_seeds_and_the_same_rates_but_at_one_rate():
         assert len(c.seeds) == (2 if c.network.large else 3)
         assert c.rates == ((1e-3,) if c.network.name.endswith("-at-one-rate") else RATES)
     assert {rate for c in planned for rate in c.rates} >= {3e-4, 1e-3, 3e-3, 1e-2}
+
+
+def test_runs_at_one_rate_are_among_those_of_the_network_itself(tmp_path):
+    """Its contest, which had ended early, is decided by whole runs, however they came to be made."""
+    write_curve(tmp_path, "copy", "associative-lstm-4", 2.0, best=3e-3)
+    shutil.rmtree(curve("copy", "associative-lstm-4").folder(tmp_path, 1e-3, 0))
+    write_curve(tmp_path, "copy", "associative-lstm-4-at-one-rate", 1.0)
+    assert Logs(tmp_path).curve(curve("copy", "associative-lstm-4")).rate == 1e-3
 
 
 def test_all_that_claims_need_is_made_by_some_figure():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from associative_lstm.lab.experiments.claim import BEFORE, FAST, SHORT, read_claims
+from associative_lstm.lab.experiments.claim import BEFORE, FAST, FAST_BEFORE, SHORT, read_claims
 from associative_lstm.lab.experiments.learning import measures
 from associative_lstm.lab.experiments.learning.curves import (
     START_COPIES,
@@ -169,12 +169,7 @@ def test_whether_a_task_is_solved_is_open_if_a_seed_diverged(tmp_path):
     assert judged("4a", tmp_path).verdict == "undecided"
 
 
-OURS = {
-    "xml": "associative-lstm-3-heads-4-batch-1-whu",
-    "assignment": "associative-lstm-3-heads-4-batch-1-whu",
-}
-
-OURS |= {"arithmetic": "associative-lstm-3-heads-4-batch-1"}
+OURS = dict.fromkeys(("xml", "assignment", "arithmetic"), "associative-lstm-3-heads-4-batch-1-whu")
 
 
 @pytest.mark.parametrize(
@@ -400,6 +395,28 @@ def test_another_reading_says_what_it_lacks(tmp_path):
     shutil.rmtree(curve("assignment", "associative-lstm-3-heads-4-batch-1").folder(tmp_path, 1e-3, 1))
     reading = judged("6d", tmp_path).read("without W_hu")
     assert reading.lacks == ("assignment/associative-lstm-3-heads-4-batch-1: 1 of 2 seeds",)
+
+
+@pytest.mark.parametrize(
+    ("eight", "verdict"), [([5000], "holds"), ([5000, 30_000, 5000], "undecided"), ([39_000], "fails")]
+)
+def test_with_variable_lengths_several_copies_are_before_the_unitary_rnns(tmp_path, eight, verdict):
+    for network in ("unitary-rnn-256", "multiplicative-unitary-rnn-256"):
+        write_solving(tmp_path, "copy-variable", network, 20_000)
+    write_solving(tmp_path, "copy-variable", "associative-lstm-4", 5000)
+    write_solving(tmp_path, "copy-variable", "associative-lstm-8", *eight)
+    assert judged("2e", tmp_path).verdict == verdict
+
+
+def test_the_criterion_before_is_asked_of_the_fast_recipe_too(tmp_path):
+    """1 copy, lower over the whole run, and level in the end."""
+    lstms = dict.fromkeys(("lstm-128", "lstm-128-forget-1"), "fast-lstm-128")
+    for network in ("associative-lstm-1", *lstms):
+        write_curve(tmp_path, "assignment", network, 0.5)
+    for network in {"fast-associative-lstm-1", *lstms.values()}:
+        write_curve(tmp_path, "assignment", network, 0.5, best=5e-3)
+    assert judged("4c", tmp_path).read(FAST_BEFORE).verdict == "undecided"
+    assert judged("3a", tmp_path).read(FAST_BEFORE) is None
 
 
 def test_a_claim_is_judged_a_second_time_by_the_fast_recipe(tmp_path):

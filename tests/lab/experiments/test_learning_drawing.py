@@ -1,5 +1,6 @@
 """Pictures of learning curves: what is a relapse and what is a result."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -69,10 +70,12 @@ def test_several_networks_on_copy_have_a_small_picture_each_and_names_that_tell_
     chosen = [curve("copy", f"associative-lstm-{copies}") for copies in (1, 4, 8)]
     runs = [[solving(0, 4000), solving(1, 4000, lost=True)], [solving(0, 4000)], []]
     made = [CurveRuns(c, {}, 1e-3, its) for c, its in zip(chosen, runs, strict=True)]
+    made[1] = dataclasses.replace(made[1], settled=False)
     left, *small = draw_figure("title", made).axes
     names = left.get_legend_handles_labels()[1]
     assert names[0].endswith(", 1 copy, rate 0.001 (1 of 2 lost it at the end)")
-    assert names[1].endswith(", 4 copies, rate 0.001 (1 seed)")
+    assert names[1].endswith(", 4 copies, rate 0.001 so far (1 seed)")
+    assert names[2].endswith(", 8 copies: no runs yet")
     assert [axes.get_title() for axes in small] == ["1 copy", "4 copies"]
     assert [len([x for x in axes.lines if len(x.get_xdata()) > 2]) for axes in small] == [2, 1]
     assert left.get_xlim()[1] >= 4000

@@ -29,6 +29,7 @@ class Reading:
 
 
 FAST, SHORT, BEFORE = "by the fast recipe", "by the recipe's short runs", "by the criterion before"
+FAST_BEFORE = "by the fast recipe and the criterion before"
 """The names of readings."""
 
 

@@ -188,7 +188,8 @@ def judge_entries(entries: list[Entry], *, embedded: bool = False) -> list[Claim
     unexplained = [e.network for e in entries if e.difference and _FORM not in e.known]
     claims.append(
         judge(
-            "The networks have the numbers of parameters of the table.",
+            "The networks have the numbers of parameters of the table, up to 2(H + n) + 3, which nothing in the "
+            "paper explains.",
             "ours are the paper's but for differences whose form is known",
             not unexplained,
             exact=float(sum(e.difference == 0 for e in entries)),

@@ -42,6 +42,8 @@ class Section:
     ours: bool = False
     recipes: bool = False
     """Whether its claims are judged a second time, by runs that `alstm reproduce ... --recipe fast` makes."""
+    unclaimed: list[str] = field(default_factory=list)
+    """Of runs that it shows, and no claim of it needs, what is planned and not there yet."""
 
     @property
     def short(self) -> str:
@@ -77,6 +79,8 @@ def section_of(experiment: Experiment, runs: Runs, results: Path, lines: dict[st
         section.command += " --jobs 2"
         section.recipes = bool(figure.needed_fast)
         section.panels = plots_of(figure, runs, lines)
+        with section.noting(runs.logs.folder):
+            section.unclaimed = _unclaimed(figure, runs)
         claims = [_judged(claim, runs) for claim in figure.claims]
     elif not folder.is_dir():
         section.notes.append(f"There is no {folder} yet: `{command}` makes it.")
@@ -91,6 +95,14 @@ def section_of(experiment: Experiment, runs: Runs, results: Path, lines: dict[st
     if folder.is_dir():
         _add_written(section, experiment, folder, lines)
     return section
+
+
+def _unclaimed(figure: LearningFigure, runs: Runs) -> list[str]:
+    needed = {c for claim in figure.claims for c in claim.needed}
+    shown = dict.fromkeys(c for panel in figure.panels for c in panel.curves)
+    curves = [runs.logs.curve(c) for c in shown if c not in needed]
+    told = {c.curve.name: c.lacks if c.runs else "none yet" for c in curves}
+    return [f"{name}: {lacks}" for name, lacks in told.items() if lacks]
 
 
 def _judged(claim: OpenClaim, runs: Runs) -> Claim:

@@ -262,11 +262,13 @@ def do_badly(*needs: Need) -> Criterion:
     return Criterion(needs, lambda found: _each(one(need, found[need]) for need in needs))
 
 
-def solve_sooner(first: Sequence[str], second: Sequence[str], factor: float = 1.0) -> Criterion:
-    """On the copy task, all of the first solve it before any of the second."""
+def solve_sooner(
+    first: Sequence[str], second: Sequence[str], factor: float = 1.0, task: str = "copy"
+) -> Criterion:
+    """On a copy task, all of the first solve it before any of the second."""
 
     def decide(found: Found) -> Decision:
-        curves = {name: found["copy", name] for name in (*first, *second)}
+        curves = {name: found[task, name] for name in (*first, *second)}
         numbers: Numbers = {f"{c.label}: solved at minibatch": solving(c) for c in curves.values()}
         verdicts = []
         for a, b in itertools.product((curves[n] for n in first), (curves[n] for n in second)):
@@ -274,7 +276,7 @@ def solve_sooner(first: Sequence[str], second: Sequence[str], factor: float = 1.
             verdicts.append(sooner(solving_times(a), solving_times(b), min(_ends(a)), min(_ends(b)), factor))
         return both(*verdicts), numbers
 
-    return Criterion(on("copy", (*first, *second)), decide)
+    return Criterion(on(task, (*first, *second)), decide)
 
 
 def at_rate(rate: float, criterion: Criterion) -> Criterion:

@@ -53,6 +53,8 @@ class Network:
     rates: tuple[float, ...] = RATES
     look: Look | None = None
     """Colour and line, where those that the registry of networks has are not to tell it from its neighbours."""
+    same_as: str = ""
+    """The network that it is, at a rate of its own: their runs are the same."""
 
 
 def _networks() -> Iterable[Network]:
@@ -66,8 +68,9 @@ def _networks() -> Iterable[Network]:
         for suffix, text, values in STARTS[1:]:
             yield Network(f"associative-lstm-{copies}{suffix}", f"{label}, {text}", preset | values)
         if copies > 1:
-            name = f"associative-lstm-{copies}-at-one-rate"
-            yield Network(name, f"{label}, rate of 1 copy", preset, rates=(ONE_RATE,))
+            name = f"associative-lstm-{copies}"
+            words = f"{label}, rate of 1 copy"
+            yield Network(f"{name}-at-one-rate", words, preset, rates=(ONE_RATE,), same_as=name)
         heads = PRESETS[f"associative-lstm-3-heads-{copies}"]
         label = f"Associative LSTM 128, 3 heads, {so_many}"
         yield Network(f"associative-lstm-3-heads-{copies}", label, heads, large=True)
@@ -288,7 +291,7 @@ class Curve:
         >>> str(curve("xml", "lstm-128").folder(Path("results/runs"), 3e-3, 0))
         'results/runs/xml/lstm-128/lr0.003-seed0'
         """
-        return runs / self.task / self.network.name / f"lr{rate:g}-seed{seed}"
+        return runs / self.task / (self.network.same_as or self.network.name) / f"lr{rate:g}-seed{seed}"
 
 
 def curve(task: str, network: str) -> Curve:
@@ -337,13 +340,11 @@ ON_COPY = (
 """The networks that are compared on both copy tasks."""
 
 
-def steady(task: str) -> tuple[str, str]:
-    """The two networks that do well on the tasks of the NTM, and whose progress is compared there.
+STEADY = ("associative-lstm-3-heads-4-batch-1-whu", "ntm")
+"""The two networks that do well on the tasks of the NTM, and whose progress is compared there.
 
-    The appendix has one architecture for all three tasks, of the size with W_hu; on arithmetic that is there anyway.
-    """
-    ours = "associative-lstm-3-heads-4-batch-1"
-    return (ours if task == "arithmetic" else f"{ours}{_W_HU[0]}"), "ntm"
+The appendix has one architecture for all three tasks, of the size with W_hu.
+"""
 
 
 _SLOW = "twice as long as the others, since it is asked whether it needs twice as long"
@@ -374,7 +375,7 @@ LENGTHS: Mapping[tuple[str, str], tuple[int, str]] = MappingProxyType(
                 "it is asked how well it does in the end, and how steadily it gets there",
             )
             for task, steps in _AGAINST_NTM.items()
-            for network in steady(task)
+            for network in STEADY
         },
         **{
             (task, "associative-lstm-3-heads-4-batch-1"): (

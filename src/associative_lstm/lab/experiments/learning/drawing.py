@@ -60,6 +60,10 @@ def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = Fal
         floor = (3e-3 if relapses else 1e-4) * chance
         for c in curves:
             _draw_curve(left, c, "lowest" if relapses else "median", most)
+        for c in curves if most else ():
+            if not any(run.steps for run in c.runs):
+                colour, line = look_of(c.curve.network)
+                left.plot([], [], linestyle=line, color=colour, label=f"{c.label}: no runs yet")
         for axes, its in zip(right, beside, strict=False):
             for c in its:
                 _draw_curve(axes, c, "seeds" if relapses else "median", most, floor)
@@ -81,8 +85,7 @@ def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = Fal
         _legend(picture, left, loc="outside lower left", ncols=2)
         picture.suptitle(title, x=0.01, ha="left", fontsize=14)
         swept = any(len(c.curve.rates) > 1 for c in curves)
-        so_far = "" if all(c.settled for c in curves) else " so far"
-        rates = f"every network at its best rate{so_far}" if swept else "all at the same rate"
+        rates = "every network at its best rate" if swept else "all at the same rate"
         seeds = {0: "no seeds", 1: "one seed", 2: "every seed"}.get(most, f"median of up to {most} seeds")
         if relapses:
             shown = f"lowest so far, {seeds}", "every seed as it was: bits (logarithmic) by minibatch"
@@ -157,7 +160,7 @@ def _draw_curve(
         axes.plot(step, values.T, linestyle=line, color=colour, alpha=0.6, linewidth=0.9)
         axes.plot([step[-1]] * len(values), values[:, -1], "o", color=colour, markersize=3)
         return
-    rate = f", rate {c.rate:g}" if c.rate is not None else ""
+    rate = f", rate {c.rate:g}{'' if c.settled else ' so far'}" if c.rate is not None else ""
     rate += "".join(f" ({higher:g} diverged)" for higher in c.given_up)
     said = [counted(len(c.runs), "seed")] if len(c.runs) < most else []
     said += [

@@ -11,7 +11,9 @@ import numpy as np
 from associative_lstm.lab.draw.pictures import save_figure
 from associative_lstm.lab.draw.tables import save_table
 from associative_lstm.lab.experiments.claim import (
+    BEFORE,
     FAST,
+    FAST_BEFORE,
     SHORT,
     Claim,
     Reading,
@@ -118,6 +120,9 @@ class LearningClaim(OpenClaim):
                 readings.append(reading(SHORT, short))
         for name, criterion, judged_by in self.otherwise:
             readings.append(reading(name, _judged(logs, judged_by), criterion))
+            twins = self.twins
+            if name == BEFORE and twins and set(judged_by.needs) <= set(twins):
+                readings.append(reading(FAST_BEFORE, _judged(logs, judged_by, twins)))
         return dataclasses.replace(
             claim, key=self.key, runs=first.runs, lacks=first.lacks, readings=tuple(readings)
         )

@@ -217,6 +217,11 @@ class ComparableClaim(OpenClaim):
     whole: int
     fast: Sequence[Curve]
 
+    @property
+    def needed(self) -> list[Curve]:
+        """The curves that it looks at."""
+        return list(self.curves)
+
     def judge(self, logs: Logs) -> Claim:
         """The claim with its verdict; undecided while a network has no pass, or one that may bring it closer."""
         first, again = self._compared(logs, self.curves), self._compared(logs, self.fast)
