@@ -46,7 +46,6 @@ def test_the_page_of_verdicts_and_the_readme_come_from_the_logs(tmp_path):
     page = write_report(RUNS, RESULTS, tmp_path / "README.md")
     assert (RESULTS / "README.md").read_text() == (tmp_path / "README.md").read_text()
     assert sentences(page.claims) == [text for _, text in SENTENCES]
-    assert "of 3 unsolved again at the end" in page.claims["claim-1d"].measured  # so the second of them says
     readme = " ".join((ROOT / "README.md").read_text().split())
     assert counts_in_words(page.sections) in readme
 

@@ -442,8 +442,8 @@ def figure_10(
             "comparably to the LSTM on Wikipedia.",
             f"after one pass its cost on the test text and the LSTM's differ by at most {COMPARABLE} bits per "
             "character, each at the better of the passes made with its two best rates, and the LSTM with the better "
-            "of two forget biases; undecided if they differ by more and the one behind has a pass to make or to "
-            "finish",
+            "of two forget biases; the Associative LSTM starts with conjugate keys, of ours, the LSTM from Glorot "
+            "weights; undecided if they differ by more and the one behind has a pass to make or to finish",
             (*lstms, ours),
             whole,
             (fast[0], ours_fast),
