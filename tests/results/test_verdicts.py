@@ -46,6 +46,7 @@ def test_the_page_of_verdicts_and_the_readme_come_from_the_logs(tmp_path):
     page = write_report(RUNS, RESULTS, tmp_path / "README.md")
     assert (RESULTS / "README.md").read_text() == (tmp_path / "README.md").read_text()
     assert sentences(page.claims) == [text for _, text in SENTENCES]
+    assert page.claims["claim-9a"].numbers["share"] < 0.12  # the third of them says about a tenth
     readme = " ".join((ROOT / "README.md").read_text().split())
     assert counts_in_words(page.sections) in readme
 

@@ -47,6 +47,18 @@ def test_runs_at_one_rate_are_among_those_of_the_network_itself(tmp_path):
     assert Logs(tmp_path).curve(curve("copy", "associative-lstm-4")).rate == 1e-3
 
 
+def test_a_run_that_two_curves_ask_for_is_made_once_and_as_long_as_the_longer(tmp_path):
+    planned = [curve("copy", f"associative-lstm-4{end}") for end in ("", "-at-one-rate")]
+    write_curve(tmp_path, "copy", "associative-lstm-4", 2.0, best=3e-3)
+    shutil.rmtree(planned[0].folder(tmp_path, 1e-3, 0))
+    grids = []
+    make_runs(tmp_path, planned, lambda jobs: grids.append(list(jobs)) or [None for _ in jobs])
+    folders = [job.folder for job in grids[0]]
+    assert len(set(folders)) == len(folders)
+    shared = planned[0].folder(tmp_path, 1e-3, 0)
+    assert [job.config.steps for job in grids[0] if job.folder == shared] == [planned[1].sweep_steps]
+
+
 def test_all_that_claims_need_is_made_by_some_figure():
     shown = {c for figure in IN_ALL.values() for panel in figure.panels for c in panel.curves}
     for claim in CLAIMS.values():
@@ -117,8 +129,16 @@ def test_figures_are_drawn_from_the_runs_there_are_and_none_is_made(tmp_path, ca
     capfd.readouterr()
     assert main(["reproduce", "fig10", "--draw", "--out", "elsewhere"]) == 0
     assert "written: elsewhere/fig10.png" in capfd.readouterr().out
-    assert main(["reproduce", "fig10", "--draw", "--smoke"]) == 1
-    assert "--draw reads logs alone" in capfd.readouterr().err
+    for choice in (
+        ["fig10", "--smoke"],
+        ["fig10", "--steps", "3"],
+        ["fig6", "--network", "lstm-128"],
+        ["all", "--cluster", "ray"],
+    ):
+        assert main(["reproduce", choice[0], "--draw", *choice[1:]]) == 1
+        assert "--draw makes no runs: leave out what chooses them" in capfd.readouterr().err
+    assert main(["reproduce", "fig6", "--draw", "--runs", "nowhere"]) == 1
+    assert "nowhere is not a folder of runs" in capfd.readouterr().err
 
 
 def test_the_fast_recipe_of_one_network_is_made_alone(tmp_path, capfd, monkeypatch):

@@ -18,6 +18,7 @@ from associative_lstm.lab.files import RunError
 from associative_lstm.lab.run.folder import read_config, read_log, read_tests
 from associative_lstm.lab.sweep.local import local
 from associative_lstm.lab.tasks import enwik8
+from made_curves import lengthen, write_run
 
 
 @pytest.fixture(scope="module")
@@ -154,9 +155,34 @@ def test_a_network_that_came_later_makes_its_pass_with_the_lower_of_its_two_best
             folder / "runs", dataclasses.replace(curve, with_runner_up=True, lower_of_two=False)
         )
         found = read_curve(folder / "runs", curve)
-        assert found.rate == min(both.rate, both.runner_up)
+        assert found.rate in (both.rate, both.runner_up)
+        assert found.rate <= both.rate
         assert [run.config.learning_rate for run in Passes(found, curve.steps).runs] == [found.rate]
         assert found.finished
+
+
+@pytest.mark.parametrize(
+    ("costs", "rate", "rates_of_passes"),
+    [
+        ({3e-4: 4.5, 1e-3: 2.1, 3e-3: 2.0, 1e-2: 5.0}, 1e-3, [1e-3]),  # two that are close
+        ({3e-4: 4.5, 1e-3: 4.0, 3e-3: 2.0, 1e-2: 5.0}, 3e-3, [3e-3]),  # one that is far ahead
+    ],
+)
+def test_the_lower_of_two_rates_is_one_of_those_that_are_close(tmp_path, costs, rate, rates_of_passes):
+    planned = figure_10().panels[0].curves[2]
+    for each, cost in costs.items():
+        write_run(planned, tmp_path, each, 0, lambda step, cost=cost: cost, planned.sweep_steps)
+    close = [each for each, cost in costs.items() if cost < 2.2]
+    found = read_curve(tmp_path, planned)
+    if len(close) > 1:
+        assert (found.settled, Passes(found, planned.steps).runs) == (False, [])  # a contest is no pass
+        for each in close:
+            lengthen(planned, tmp_path, each, lambda step, each=each: costs[each], 16_000)
+        found = read_curve(tmp_path, planned)
+    assert found.rate == rate
+    assert [job.config.learning_rate for job in found.needed] == rates_of_passes
+    lengthen(planned, tmp_path, rate, lambda step: 9.0 if step > 16_000 else costs[rate], planned.steps)
+    assert read_curve(tmp_path, planned).rate == rate  # whatever comes of the pass
 
 
 def test_by_the_fast_recipe_a_network_makes_a_pass_and_is_judged_again(smoke, tmp_path):

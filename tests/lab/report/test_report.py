@@ -324,8 +324,12 @@ def test_what_the_second_verdict_changes_is_said():
         "e": claim(True, "undecided"),  # for want of runs
         "claim-4c": replace(
             judge("", "", True),
-            readings=(Reading(FAST, "holds", runs=("a run",)), Reading(FAST_BEFORE, "fails")),
+            readings=(
+                Reading(FAST, "holds", runs=("a run",)),
+                Reading(FAST_BEFORE, "fails", runs=("a run",)),
+            ),
         ),
+        "claim-7a": replace(claim(True, "holds"), readings=(Reading(BEFORE, "undecided"),)),  # none was run
     }
     told = [[name for name, _ in named] for _, named in by_the_fast_recipe(cases)]
     assert told == [["a"], ["b"], ["c", "claim-1b"], ["d"], ["claim-1b"], [], ["claim-4c"], ["claim-4c"]]

@@ -121,12 +121,13 @@ def everything(
     the comparison with today's networks (recall), which takes a night.
 
     Runs that are done are not made again; figures 1 and 2, the properties and the tables are measured again (and left
-    out with --smoke). With --draw nothing is run or measured; what rests on runs is drawn and judged anew, fig10 too.
+    out with --smoke). With --draw nothing is run or measured; learning curves are drawn and judged anew, fig10 too.
 
     Example: alstm reproduce all --jobs 2
     """
     check_cluster(cluster, address)
     if draw:
+        reproduce_curves.refuse_choices(cluster)
         drawn = [
             e for e in EXPERIMENTS if isinstance(e, LearningFigure) and (e.in_all or not (smoke or seed))
         ]

@@ -76,7 +76,8 @@ def command(figure: LearningFigure | InsideStudy) -> Callable[..., None]:
         address: Address = None,
     ) -> None:
         """Makes what is missing of the runs, then draws and judges."""
-        if draw:
+        if draw and isinstance(figure, LearningFigure):
+            refuse_choices(recipe != "paper" or network or cluster)
             draw_figures([figure], runs, out, seed, smoke)
             return
         chosen = partial(_chosen, recipe=recipe, networks=network or ())
@@ -98,16 +99,22 @@ def _chosen(
     return [c for c in needed if not networks or c.network.name in networks]
 
 
+def refuse_choices(given: object) -> None:
+    if given:
+        raise ValueError("--draw makes no runs: leave out what chooses them")
+
+
 def draw_figures(
-    figures: Sequence[LearningFigure | InsideStudy], runs: Path, out: Path, seed: int, smoke: bool = False
+    figures: Sequence[LearningFigure], runs: Path, out: Path, seed: int, smoke: bool = False
 ) -> None:
     """Draw and judge the figures from the runs that are there."""
     runs, out = _places(runs, out, smoke)
+    if not runs.is_dir():
+        raise RunError(f"{runs} is not a folder of runs")
     logs = Logs(runs, preparation(seed=seed, quick=smoke))
     for figure in figures:
         folder = out / figure.name
-        its = figure.recorded(folder) if isinstance(figure, LearningFigure) else figure
-        print_outcome(_drawn(its, folder, logs, {"first_seed": seed, "smoke": smoke}))
+        print_outcome(figure.recorded(folder).draw(folder, logs, first_seed=seed, smoke=smoke))
 
 
 def run_figures(
@@ -261,8 +268,9 @@ def wikipedia_command(figure: WikipediaFigure) -> Callable[..., None]:
         runs = runs or (SMOKE / "runs" if smoke else RUNS)
         out = out or (SMOKE if smoke else OUT) / figure.name
         if draw:
-            if data is not None or smoke:
-                raise ValueError("--draw reads logs alone: leave out --data and --smoke")
+            refuse_choices(data or steps or network or cluster or smoke or recipe != "paper")
+            if not runs.is_dir():
+                raise RunError(f"{runs} is not a folder of runs")
             print_outcome(figure.recorded(out).draw(out, Logs(runs)))
             return
         text = None

@@ -28,8 +28,12 @@ class Reading:
         return measured(self.numbers)
 
 
-FAST, SHORT, BEFORE = "by the fast recipe", "by the recipe's short runs", "by the criterion before"
-FAST_BEFORE = "by the fast recipe and the criterion before"
+FAST, SHORT, BEFORE, FAST_BEFORE = (
+    "by the fast recipe",
+    "by the recipe's short runs",
+    "by the criterion before",
+    "by the fast recipe and the criterion before",
+)
 """The names of readings."""
 
 

@@ -127,7 +127,8 @@ def _row(c: CurveRuns, label: str, rates: Sequence[float]) -> NetworkRow:
 
 
 def _anchor(c: CurveRuns) -> str:
-    return f"runs:{c.curve.task}/{c.curve.network.name}" if c.sweep else ""
+    network = c.curve.network
+    return f"runs:{c.curve.task}/{network.same_as or network.name}" if c.sweep else ""
 
 
 def _sweep(c: CurveRuns, rates: Sequence[float]) -> list[tuple[str, bool]]:
@@ -148,8 +149,9 @@ def _sweep(c: CurveRuns, rates: Sequence[float]) -> list[tuple[str, bool]]:
 def _test_plots(figure: WikipediaFigure, runs: Runs, lines: dict[str, Json]) -> list[Plotted]:
     """The cost of the test text, and that of the training text."""
     (panel,) = figure.panels
-    passes = [Passes(_read(runs, curve), figure.whole) for curve in panel.curves]
-    for run in (run for p in passes for run in p.found.sweep.values() if run.tests):
+    every = [Passes(_read(runs, curve), figure.whole) for curve in (*panel.curves, *figure.needed_fast)]
+    passes = [p for p in every if p.found.curve in panel.curves or p.found.sweep]
+    for run in (run for p in passes for run in (*p.found.sweep.values(), *p.runs) if run.tests):
         lines[f"{runs.logs.name(run.folder)}#test"] = test_line_of(run)
     rows = [_pass_row(p) for p in passes]
     late = [run.cost[run.step > run.steps / 20] for p in passes for run in p.found.sweep.values()]

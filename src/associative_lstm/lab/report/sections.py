@@ -15,6 +15,7 @@ from PIL import Image
 from associative_lstm.lab.experiments.claim import Claim, judge, read_claims
 from associative_lstm.lab.experiments.experiment import Experiment
 from associative_lstm.lab.experiments.learning.judging import LearningFigure, OpenClaim
+from associative_lstm.lab.experiments.registry import EXPERIMENTS
 from associative_lstm.lab.report.learning import Plotted, plots_of
 from associative_lstm.lab.report.lines import Json, points_plot
 from associative_lstm.lab.report.runs import UNREADABLE, Runs
@@ -43,7 +44,7 @@ class Section:
     recipes: bool = False
     """Whether its claims are judged a second time, by runs that `alstm reproduce ... --recipe fast` makes."""
     unclaimed: list[str] = field(default_factory=list)
-    """Of runs that it shows, and no claim of it needs, what is planned and not there yet."""
+    """Of runs that it shows, and no claim needs, what is planned and not there yet."""
 
     @property
     def short(self) -> str:
@@ -98,7 +99,8 @@ def section_of(experiment: Experiment, runs: Runs, results: Path, lines: dict[st
 
 
 def _unclaimed(figure: LearningFigure, runs: Runs) -> list[str]:
-    needed = {c for claim in figure.claims for c in claim.needed}
+    figures = [each for each in EXPERIMENTS if isinstance(each, LearningFigure)]
+    needed = {c for each in (figure, *figures) for claim in each.claims for c in claim.needed}
     shown = dict.fromkeys(c for panel in figure.panels for c in panel.curves)
     curves = [runs.logs.curve(c) for c in shown if c not in needed]
     told = {c.curve.name: c.lacks if c.runs else "none yet" for c in curves}

@@ -63,7 +63,8 @@ def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = Fal
         for c in curves if most else ():
             if not any(run.steps for run in c.runs):
                 colour, line = look_of(c.curve.network)
-                left.plot([], [], linestyle=line, color=colour, label=f"{c.label}: no runs yet")
+                none = "no whole runs yet" if c.sweep or c.given_up else "no runs yet"
+                left.plot([], [], linestyle=line, color=colour, label=f"{c.label}: {none}")
         for axes, its in zip(right, beside, strict=False):
             for c in its:
                 _draw_curve(axes, c, "seeds" if relapses else "median", most, floor)

@@ -81,8 +81,9 @@ class LearningClaim(OpenClaim):
 
     @property
     def needed(self) -> list[Curve]:
-        """The curves that it looks at."""
-        return [curve(*need) for need in self.judged_by.needs]
+        """The curves that it looks at, by all of its criteria."""
+        criteria = (self.judged_by, *(each.judged_by for each in self.otherwise))
+        return list(dict.fromkeys(curve(*need) for criterion in criteria for need in criterion.needs))
 
     @property
     def twins(self) -> dict[Need, Curve]:
@@ -145,7 +146,7 @@ def _judged(logs: Logs, criterion: Criterion, twins: Mapping[Need, Curve] | None
         decision = None, {"not_yet_run": ", ".join(missing)}
     else:
         decision = criterion.decide(found)
-    decision = decision[0], decision[1] | _given_up(found.values())
+    decision = decision[0], decision[1] | rates_given_up(found.values())
     behind = [run for c in found.values() for runs in (c.runs, *c.given_up.values()) for run in runs]
     if criterion.by_sweeps:
         behind += [run for c in found.values() for run in c.sweep.values()]
@@ -154,7 +155,7 @@ def _judged(logs: Logs, criterion: Criterion, twins: Mapping[Need, Curve] | None
     return Judged(*decision, tuple(runs), tuple(lacks))
 
 
-def _given_up(curves: Iterable[CurveRuns]) -> Numbers:
+def rates_given_up(curves: Iterable[CurveRuns]) -> Numbers:
     """The rates from which curves have retreated, since a seed diverged with them."""
     return {
         f"{c.label}: rate {rate:g} given up for {c.rate:g}": (

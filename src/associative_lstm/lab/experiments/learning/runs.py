@@ -209,10 +209,9 @@ def read_curve(runs: Path, curve: Curve, read: Read = read_run) -> CurveRuns:
     if not settled:
         found = replace(found, needed=[job(rate, until) for rate in rates], settled=False)
         tried = [replace(found, rate=rate, runs=_furthest(curve, seeds_with(rate))) for rate in rates]
-        tried = [each for each in tried if each.can_be_judged and not curve.with_runner_up]
+        told_by_passes = curve.with_runner_up or curve.lower_of_two
+        tried = [each for each in tried if each.can_be_judged and not told_by_passes]
         return max(tried, key=lambda c: (c.length, -c.runs[0].last(SHARE, until=c.length)), default=found)
-    if curve.lower_of_two:
-        rates = [*sorted(rates[:2]), *rates[2:]]
     best, second, *_ = *rates, None
     given_up: dict[float, list[Run]] = {}
     if curve.retreats:
@@ -287,6 +286,8 @@ def _contest(c: CurveRuns) -> tuple[list[float], int, bool]:
         if until >= (c.curve.two_from or until + 1):
             lasting = [rate for rate in close if not c.sweep[rate].diverged]
             rates = lasting[:2] or close
+    if c.curve.lower_of_two:  # of those that are close and have come so far
+        rates = [*sorted(close[:2]), *(rate for rate in rates if rate not in close[:2])]
     until = c.curve.steps
     whole = sorted((rate for rate in finite if c.sweep[rate].steps >= until), key=cost)
     if whole and rates[0] in whole:
@@ -311,7 +312,8 @@ def make_runs(
             return failed
         unsettled = [c.curve for c in found if c.rate is None or not c.settled]
         later = [config for curve in unsettled for config in _seeds_to_come(curve)]
-        failed += run_grid(jobs, execute, show, asked, later)
+        longest = {job.folder: job for job in sorted(jobs, key=lambda job: job.config.steps)}  # of one run
+        failed += run_grid([job for job in jobs if job in longest.values()], execute, show, asked, later)
         asked += jobs
 
 
