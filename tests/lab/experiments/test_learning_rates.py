@@ -92,6 +92,28 @@ def test_a_rate_that_diverges_past_that_length_leaves_its_place_to_the_next(tmp_
     assert left == {1e-3, 3e-3}
 
 
+def test_a_rate_that_diverges_when_it_has_won_gives_way_to_the_best_of_the_others(tmp_path):
+    planned = curve("arithmetic", "associative-lstm-3-heads-8")
+    for rate, cost in zip(RATES, (4.0, 2.0, 2.1, 1.0), strict=True):
+        lengthen(planned, tmp_path, rate, lambda s, cost=cost: cost, planned.sweep_steps)
+    lengthen(planned, tmp_path, 3e-2, lambda s: 4.0, planned.sweep_steps)
+    assert read_curve(tmp_path, planned).rate == 1e-2
+    lengthen(planned, tmp_path, 1e-2, lambda s: 1.0, 50_000)
+    (planned.folder(tmp_path, 1e-2, 0) / DIVERGED).write_text("the cost is not finite\n")
+    found = read_curve(tmp_path, planned)
+    assert ({job.config.learning_rate for job in found.needed}, found.settled) == ({1e-3, 3e-3}, False)
+    lengthen(planned, tmp_path, 1e-3, lambda s: 2.0, planned.steps)
+    lengthen(planned, tmp_path, 3e-3, lambda s: 4.0, 2 * planned.sweep_steps)
+    found = read_curve(tmp_path, planned)
+    assert (found.rate, list(found.given_up), found.settled) == (1e-3, [1e-2], True)
+    shutil.rmtree(planned.folder(tmp_path, 1e-3, 0))
+    lengthen(planned, tmp_path, 1e-3, lambda s: 2.0, 50_000)
+    for rate in (3e-4, 1e-3, 3e-3, 3e-2):
+        (planned.folder(tmp_path, rate, 0) / DIVERGED).write_text("the cost is not finite\n")
+    found = read_curve(tmp_path, planned)
+    assert (found.rate, found.given_up) == (1e-2, {})  # none lasts: the one that led
+
+
 def test_until_the_rates_are_settled_the_longest_runs_stand(tmp_path):
     planned = curve("xml", "lstm-512")
     for rate in RATES:

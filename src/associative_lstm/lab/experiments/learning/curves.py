@@ -6,7 +6,7 @@ one beyond (``BEYOND``) too, and, where runs take minutes, one further (``FURTHE
 cost over the last fifth of the minibatches is the curve's. An early lead says little: rates that cost at most half as
 much again (``CLOSE``) are trained twice as long and compared again, until one is left or their runs are whole; of
 curves more than twice as long as is usual (``STEPS``) only the two best of them go on past that. The best one's run
-is made as long as the curve (``steps``), and those of the other seeds.
+is made as long as the curve (``steps``); if it diverges, that of the best of the others. Then those of the other seeds.
 """
 
 import dataclasses

@@ -85,7 +85,8 @@ class CurveRuns:
     ``needed`` is what is to be made next, if it is not there: the sweep, then longer runs of the rates that are too
     close to call, then the seeds. ``runner_up`` is the second best of the rates that were compared last. While the
     rates are not ``settled``, the runs are those of the rate that was trained furthest, and of several the lowest.
-    ``given_up`` has the runs of better rates with which a seed diverged, where the curve retreats from them.
+    ``given_up`` has the runs of better rates that gave way: the first seed diverged with them after the sweep, or any
+    seed where the curve retreats from that.
     """
 
     curve: Curve
@@ -197,9 +198,18 @@ def read_curve(runs: Path, curve: Curve, read: Read = read_run) -> CurveRuns:
     found = CurveRuns(curve, sweep, None, [], jobs)
     if not all(map(is_finished, jobs)):
         return found
-    rates, until, settled = _contest(found)
-    if not rates:
+    finite = [rate for rate in sweep if np.isfinite(found.sweep_cost(rate))]
+    if not finite:
         return replace(found, needed=[])
+    rates, until, settled = first = _contest(found, finite)
+    given_up: dict[float, list[Run]] = {}
+    while settled and sweep[rates[0]].diverged:
+        given_up[rates[0]] = [sweep[rates[0]]]
+        left = [rate for rate in finite if rate not in given_up]
+        if not left:  # none lasts: the one that led stands, as diverged
+            given_up, (rates, until, settled) = {}, first
+            break
+        rates, until, settled = _contest(found, left)
 
     def seeds_with(rate: float) -> list[Run]:
         folders = [curve.folder(runs, rate, seed) for seed in curve.seeds]
@@ -207,15 +217,14 @@ def read_curve(runs: Path, curve: Curve, read: Read = read_run) -> CurveRuns:
         return [run for run in found if has_length(run.config, curve.steps)]
 
     if not settled:
-        found = replace(found, needed=[job(rate, until) for rate in rates], settled=False)
+        needed = [job(rate, until) for rate in rates]
+        found = replace(found, needed=needed, settled=False, given_up=given_up)
         tried = [replace(found, rate=rate, runs=_furthest(curve, seeds_with(rate))) for rate in rates]
         told_by_passes = curve.with_runner_up or curve.lower_of_two
         tried = [each for each in tried if each.can_be_judged and not told_by_passes]
         return max(tried, key=lambda c: (c.length, -c.runs[0].last(SHARE, until=c.length)), default=found)
     best, second, *_ = *rates, None
-    given_up: dict[float, list[Run]] = {}
     if curve.retreats:
-        finite = [rate for rate in sweep if np.isfinite(found.sweep_cost(rate))]
         for rate in sorted((rate for rate in finite if rate <= rates[0]), reverse=True):
             best, its = rate, seeds_with(rate)
             ended = [run for run in its if run.diverged or run.steps >= curve.steps]
@@ -262,13 +271,11 @@ class Logs:
         return folder.relative_to(self.folder).as_posix()
 
 
-def _contest(c: CurveRuns) -> tuple[list[float], int, bool]:
-    """The rates of a finished sweep that are left, after how many minibatches they are compared, whether they were.
+def _contest(c: CurveRuns, finite: list[float]) -> tuple[list[float], int, bool]:
+    """The rates that are left of a sweep's, after how many minibatches they are compared, whether they were.
 
-    If they were, the best comes first: of several that made the whole run, the lowest in the end. None is left if all
-    have diverged.
+    If they were, the best comes first: of several that made the whole run, the lowest in the end.
     """
-    finite = [rate for rate in c.sweep if np.isfinite(c.sweep_cost(rate))]
     rates, until = finite, c.curve.sweep_steps
 
     def cost(rate: float) -> float:
