@@ -92,7 +92,7 @@ def test_a_rate_that_diverges_past_that_length_leaves_its_place_to_the_next(tmp_
     assert left == {1e-3, 3e-3}
 
 
-def test_a_rate_that_diverges_when_it_has_won_gives_way_to_the_best_of_the_others(tmp_path):
+def test_a_rate_that_diverges_however_late_is_out_and_the_others_are_compared_without_it(tmp_path):
     planned = curve("arithmetic", "associative-lstm-3-heads-8")
     for rate, cost in zip(RATES, (4.0, 2.0, 2.1, 1.0), strict=True):
         lengthen(planned, tmp_path, rate, lambda s, cost=cost: cost, planned.sweep_steps)
@@ -106,12 +106,25 @@ def test_a_rate_that_diverges_when_it_has_won_gives_way_to_the_best_of_the_other
     lengthen(planned, tmp_path, 3e-3, lambda s: 4.0, 2 * planned.sweep_steps)
     found = read_curve(tmp_path, planned)
     assert (found.rate, list(found.given_up), found.settled) == (1e-3, [1e-2], True)
-    shutil.rmtree(planned.folder(tmp_path, 1e-3, 0))
-    lengthen(planned, tmp_path, 1e-3, lambda s: 2.0, 50_000)
+    lengthen(planned, tmp_path, 1e-3, lambda s: 2.0, 40_000)
     for rate in (3e-4, 1e-3, 3e-3, 3e-2):
         (planned.folder(tmp_path, rate, 0) / DIVERGED).write_text("the cost is not finite\n")
     found = read_curve(tmp_path, planned)
     assert (found.rate, found.given_up) == (1e-2, {})  # none lasts: the one that led
+
+
+def test_a_rate_that_is_out_is_compared_again_where_it_has_a_longer_run(tmp_path):
+    planned = curve("arithmetic", "associative-lstm-1")
+    for rate, cost in zip(RATES, (4.0, 4.0, 1.0, 4.0), strict=True):
+        lengthen(planned, tmp_path, rate, lambda s, cost=cost: cost, planned.sweep_steps)
+    assert read_curve(tmp_path, planned).settled
+    lengthen(planned, tmp_path, 1e-3, lambda s: 4.0 if s <= planned.sweep_steps else 0.9, 40_000)
+    found = read_curve(tmp_path, planned)
+    assert (found.settled, [job.config.learning_rate for job in found.needed]) == (False, [3e-3])
+    assert {job.config.steps for job in found.needed} == {40_000}
+    lengthen(planned, tmp_path, 3e-3, lambda s: 1.5, 40_000)
+    found = read_curve(tmp_path, planned)
+    assert (found.settled, found.rate) == (True, 1e-3)
 
 
 def test_until_the_rates_are_settled_the_longest_runs_stand(tmp_path):

@@ -5,8 +5,9 @@ is trained for ``sweep_steps`` minibatches with the first seed; if the first or 
 one beyond (``BEYOND``) too, and, where runs take minutes, one further (``FURTHER``). The one with the lowest mean
 cost over the last fifth of the minibatches is the curve's. An early lead says little: rates that cost at most half as
 much again (``CLOSE``) are trained twice as long and compared again, until one is left or their runs are whole; of
-curves more than twice as long as is usual (``STEPS``) only the two best of them go on past that. The best one's run
-is made as long as the curve (``steps``); if it diverges, that of the best of the others. Then those of the other seeds.
+curves more than twice as long as is usual (``STEPS``) only the two best of them go on past that. A rate that diverges
+on the way is out, and the others are compared without it. The best one's run is made as long as the curve
+(``steps``), and those of the other seeds.
 """
 
 import dataclasses
