@@ -151,12 +151,12 @@ def _judged(logs: Logs, criterion: Criterion, twins: Mapping[Need, Curve] | None
     if criterion.by_sweeps:
         behind += [run for c in found.values() for run in c.sweep.values()]
     runs = dict.fromkeys(logs.name(run.folder) for run in behind)
-    lacks = [f"{name}: {c.lacks}" for name, c in curves.items() if c.lacks and name not in missing]
+    lacks = [f"{name}: {c.lacks}" for name, c in curves.items() if name not in missing and c.lacks]
     return Judged(*decision, tuple(runs), tuple(lacks))
 
 
 def rates_given_up(curves: Iterable[CurveRuns]) -> Numbers:
-    """The rates from which curves have retreated, since a seed diverged with them."""
+    """The rates that gave way, since a seed diverged with them."""
     return {
         f"{c.label}: rate {rate:g} given up for {c.rate:g}": (
             f"{sum(run.diverged is not None for run in runs)} of {len(runs)} diverged"

@@ -85,8 +85,8 @@ class CurveRuns:
     ``needed`` is what is to be made next, if it is not there: the sweep, then longer runs of the rates that are too
     close to call, then the seeds. ``runner_up`` is the second best of the rates that were compared last. While the
     rates are not ``settled``, the runs are those of the rate that was trained furthest, and of several the lowest.
-    ``given_up`` has the runs of rates that were better in the sweep and gave way: the first seed diverged with them
-    later, or any seed where the curve retreats from that.
+    ``given_up`` has the runs of better rates that gave way: the first seed diverged with them after the sweep, or any
+    seed where the curve retreats from that.
     """
 
     curve: Curve
@@ -201,10 +201,15 @@ def read_curve(runs: Path, curve: Curve, read: Read = read_run) -> CurveRuns:
     finite = [rate for rate in sweep if np.isfinite(found.sweep_cost(rate))]
     if not finite:
         return replace(found, needed=[])
-    lasting = [rate for rate in finite if not sweep[rate].diverged]
-    rates, until, settled = _contest(found, lasting or finite)
-    led = [rate for rate in finite if found.sweep_cost(rate) < found.sweep_cost(rates[0])]
-    given_up = {rate: [sweep[rate]] for rate in led if lasting and rate not in lasting}
+    rates, until, settled = _contest(found, finite)
+    told_by_passes = curve.with_runner_up or curve.lower_of_two
+    lasting = [rate for rate in finite if not sweep[rate].diverged or sweep[rate].steps >= curve.steps]
+    given_up: dict[float, list[Run]] = {}
+    if lasting and not told_by_passes:
+        while settled and rates[0] not in lasting:
+            given_up[rates[0]] = [sweep[rates[0]]]
+            rates, until, settled = _contest(found, [rate for rate in finite if rate not in given_up])
+        rates, until, settled = _contest(found, lasting)
 
     def seeds_with(rate: float) -> list[Run]:
         folders = [curve.folder(runs, rate, seed) for seed in curve.seeds]
@@ -212,10 +217,9 @@ def read_curve(runs: Path, curve: Curve, read: Read = read_run) -> CurveRuns:
         return [run for run in found if has_length(run.config, curve.steps)]
 
     if not settled:
-        needed = [job(rate, until) for rate in rates]
-        found = replace(found, needed=needed, settled=False, given_up=given_up)
-        tried = [replace(found, rate=rate, runs=_furthest(curve, seeds_with(rate))) for rate in rates]
-        told_by_passes = curve.with_runner_up or curve.lower_of_two
+        found = replace(found, needed=[job(rate, until) for rate in rates], settled=False)
+        longest = {rate: _furthest(curve, seeds_with(rate)) for rate in rates}
+        tried = [replace(found, rate=rate, runs=longest[rate], given_up=given_up) for rate in rates]
         tried = [each for each in tried if each.can_be_judged and not told_by_passes]
         return max(tried, key=lambda c: (c.length, -c.runs[0].last(SHARE, until=c.length)), default=found)
     best, second, *_ = *rates, None
@@ -266,28 +270,28 @@ class Logs:
         return folder.relative_to(self.folder).as_posix()
 
 
-def _contest(c: CurveRuns, rates: list[float]) -> tuple[list[float], int, bool]:
-    """Those of the rates that are left, after how many minibatches they are compared, whether they were.
+def _contest(c: CurveRuns, entered: list[float]) -> tuple[list[float], int, bool]:
+    """The rates that are left of those, after how many minibatches they are compared, and whether they were.
 
     If they were, the best comes first: of several that made the whole run, the lowest in the end.
     """
-    entered, until = rates, c.curve.sweep_steps
+    rates, until = entered, c.curve.sweep_steps
 
     def cost(rate: float) -> float:
         return _compared(c.curve, c.sweep[rate], until)
-
-    def as_long_as(steps: int) -> set[float]:
-        return {rate for rate in entered if c.sweep[rate].steps >= steps}
 
     for doubling in range(c.curve.doublings + 1):
         until = min(c.curve.sweep_steps * 2**doubling, c.curve.steps)
         if not all(c.sweep[rate].diverged or c.sweep[rate].steps >= until for rate in rates):
             return rates, until, False
-        rates = sorted(as_long_as(until).union(rates), key=cost)
+        rates = sorted(rates, key=cost)
         close = [rate for rate in rates if cost(rate) <= c.curve.close * cost(rates[0])]
-        if until == c.curve.steps or len(as_long_as(min(2 * until, c.curve.steps)).union(close)) == 1:
+        if len(close) <= 1 or until == c.curve.steps:
             break
-        rates = close[:2] if until >= (c.curve.two_from or until + 1) else close
+        rates = close
+        if until >= (c.curve.two_from or until + 1):
+            lasting = [rate for rate in close if not c.sweep[rate].diverged]
+            rates = lasting[:2] or close
     if c.curve.lower_of_two:  # of those that are close and have come so far
         rates = [*sorted(close[:2]), *(rate for rate in rates if rate not in close[:2])]
     until = c.curve.steps
