@@ -368,8 +368,8 @@ LENGTHS: Mapping[tuple[str, str], tuple[int, str]] = MappingProxyType(
             )
             for network in ASSOCIATIVE
         },
-        ("arithmetic", "associative-lstm-3-heads-4"): (150_000, _SOLVES),
-        ("arithmetic", "associative-lstm-3-heads-8"): (150_000, _SOLVES),
+        ("arithmetic", "associative-lstm-3-heads-4"): (250_000, _SOLVES),
+        ("arithmetic", "associative-lstm-3-heads-8"): (250_000, _SOLVES),
         **{
             (task, network): (
                 steps,
