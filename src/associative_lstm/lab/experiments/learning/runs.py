@@ -290,8 +290,7 @@ def _contest(c: CurveRuns, entered: list[float]) -> tuple[list[float], int, bool
             break
         rates = close
         if until >= (c.curve.two_from or until + 1):
-            lasting = [rate for rate in close if not c.sweep[rate].diverged]
-            rates = lasting[:2] or close
+            rates = close[:2]
     if c.curve.lower_of_two:  # of those that are close and have come so far
         rates = [*sorted(close[:2]), *(rate for rate in rates if rate not in close[:2])]
     until = c.curve.steps
