@@ -50,6 +50,22 @@ def test_elsewhere_the_median_is_of_the_costs_and_every_seed_is_behind_it():
         assert (np.diff(median) > 0).any()
 
 
+def test_by_the_logarithm_of_minibatches_late_means_are_over_more_of_them_and_copy_keeps_its_own():
+    step = 100 * np.arange(1, 2001)
+    cost = np.where(step % 5000 == 0, 2.0, 1.0)
+
+    def last(task, logarithmic):
+        chosen = curve(task, "associative-lstm-4")
+        run = Run(Path(), chosen.config(1e-3, 0, 200_000), step, cost, None, step, None)
+        left, _ = draw_figure("title", [CurveRuns(chosen, {}, 1e-3, [run])], logarithmic).axes
+        [shown] = [np.asarray(line.get_ydata()) for line in left.lines if len(line.get_xdata()) > 3]
+        return len(shown), shown[:10].max(), shown[-50:].max()
+
+    assert last("xml", False) == (1996, 1.0, pytest.approx(1.2))
+    assert last("xml", True) == (1996, 1.0, pytest.approx(1 + 2 / 60, abs=0.002))
+    assert last("copy", True) == (1996, 1.0, 1.0)  # the lowest so far
+
+
 def test_of_two_seeds_both_are_drawn_and_no_median_that_none_of_them_has():
     for half in drawn("xml", seeds=2):
         assert [bool((np.diff(seed) > 0).any()) for seed in half] == [False, True]

@@ -32,6 +32,8 @@ def look_of(network: Network) -> Look:
 def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = False) -> Picture:
     """The median of the seeds, averaged over 500 minibatches, and thinly every seed; linear beside logarithmic.
 
+    By the logarithm of minibatches over the last 3 % of them, where these are more: 500 are soon narrower than a
+    line.
     Two seeds have no median: both are drawn. On the copy tasks, where seeds relapse and would drag a median up and
     down, it is that of the lowest costs so far, beside every seed as it was, network by network. From chance
     downwards: some networks leap far above it for a moment. ``logarithmic``: the minibatches too.
@@ -92,7 +94,8 @@ def draw_figure(title: str, curves: Sequence[CurveRuns], logarithmic: bool = Fal
             shown = f"lowest so far, {seeds}", "every seed as it was: bits (logarithmic) by minibatch"
         else:
             each = ", and each" if most > 2 else ""
-            shown = f"{seeds}{each}", f"the same, logarithmic; {rates}"
+            means = f", over 500 minibatches or {100 * _SHARE:g} %" if logarithmic else ""
+            shown = f"{seeds}{each}{means}", f"the same, logarithmic; {rates}"
         for half, said in zip(halves, shown, strict=True):
             half.suptitle(said, x=0.02, ha="left", fontsize=11, color="0.35")
     return picture
@@ -155,7 +158,8 @@ def _draw_curve(
     length = min(len(run.step) for run in whole)  # what all the seeds have, some of which may still go on
     runs = [run for run in runs if len(run.step) >= length]
     lines = min(window_of(runs[0]), length)
-    values = np.maximum([smoothed(answer_cost(run)[:length], lines) for run in runs], floor)
+    share = _SHARE if shown == "median" and axes.get_xscale() == "log" else 0.0
+    values = np.maximum([_averaged(answer_cost(run)[:length], lines, share) for run in runs], floor)
     step = runs[0].step[lines - 1 : length]
     if shown == "seeds":
         axes.plot(step, values.T, linestyle=line, color=colour, alpha=0.6, linewidth=0.9)
@@ -181,6 +185,23 @@ def _draw_curve(
         axes.plot(step[-1:], its[-1:], "o", color=colour, markersize=4)  # where it ends
     if shown == "median" and len(values) > 2:
         axes.plot(step, values.T, color=colour, alpha=0.35, linewidth=0.6)
+
+
+_SHARE = 0.03
+
+
+def _averaged(values: np.ndarray, lines: int, share: float) -> np.ndarray:
+    """The mean over the last so many ``lines`` of a log before each, or over a ``share`` of all, if that is more.
+
+    >>> _averaged(np.array([4.0, 2.0, 0.0, 4.0]), 1, 0.5)
+    array([4., 2., 1., 2.])
+    """
+    if not share:
+        return smoothed(values, lines)
+    ends = np.arange(lines, len(values) + 1)
+    starts = ends - np.maximum(lines, (share * ends).astype(int))
+    sums = np.cumsum([0.0, *values])
+    return np.asarray((sums[ends] - sums[starts]) / (ends - starts))
 
 
 def draw_sweep(title: str, curves: Sequence[CurveRuns]) -> Picture:
