@@ -176,6 +176,7 @@ def as_markdown(sections: Sequence[Section]) -> str:
     ]
     for words, named in by_the_fast_recipe(claims):
         lines.append(f"- {words}: {_links(named) or 'none so far'}.")
+    lines += ["", *_overview(sections)]
     lines += [
         "",
         "This page is made by `alstm report --out results/README.md` from the logs of the runs and the results in "
@@ -199,6 +200,18 @@ def as_markdown(sections: Sequence[Section]) -> str:
         sentence = f"[{claim.sentence}](#{name})"
         table.append(f"| {sentence} | {before.verdict} | {claim.verdict} | {before.criterion} |")
     return "\n".join([*lines, "## How it was measured", "", method, CHANGED, "", *table, ""])
+
+
+def _overview(sections: Sequence[Section]) -> list[str]:
+    """A row for every figure and table of the paper: which of its claims hold, fail and are undecided."""
+    rows = ["| | holds | fails | undecided |", "| --- | --- | --- | --- |"]
+    for section in sections:
+        by = {
+            verdict: [n for n, c in section.claims.items() if c.verdict == verdict] for verdict in counts(())
+        }
+        if section.claims and not section.ours:
+            rows.append(f"| {section.title} | {' | '.join(_keys(names) for names in by.values())} |")
+    return rows
 
 
 def _links(named: Named) -> str:
