@@ -330,9 +330,11 @@ def test_what_the_second_verdict_changes_is_said():
             ),
         ),
         "claim-7a": replace(claim(True, "holds"), readings=(Reading(BEFORE, "undecided"),)),  # none was run
+        "claim-3b": claim(True, "holds"),
     }
     told = [[name for name, _ in named] for _, named in by_the_fast_recipe(cases)]
-    assert told == [["a"], ["b"], ["c", "claim-1b"], ["d"], ["claim-1b"], [], ["claim-4c"], ["claim-4c"]]
+    otherwise, catches_up, open_, level, behind = ["claim-4c"], ["claim-1b"], [], ["claim-4c"], ["claim-3b"]
+    assert told == [["a"], ["b"], ["c", "claim-1b"], ["d"], otherwise, catches_up, open_, level, behind]
 
 
 def test_a_changed_criterion_is_shown_with_both_verdicts(tmp_path):
@@ -343,6 +345,24 @@ def test_a_changed_criterion_is_shown_with_both_verdicts(tmp_path):
     text = as_markdown([Section("fig3", "Figure 3", "alstm", claims={"claim-x": claim})])
     assert "| [It does well.](#claim-x) | fails | holds | it is solved |" in text
     assert "Stands on the runs there are: one seed." in text
+
+
+def test_short_runs_are_said_to_be_short_and_counted():
+    short = Reading(FAST, "holds", {"cost": 1.0}, runs=("a run",), short=True)
+    claims = {str(k): replace(judge("It is so.", "", True), readings=(short,)) for k in range(2)}
+    claims["1"] = replace(claims["1"], readings=(replace(short, short=False),))
+    text = as_markdown([Section("fig3", "Figure 3", "alstm", claims=claims)])
+    assert text.count("<br>By the fast recipe, in short runs: cost 1.") == 1
+    assert text.count("<br>By the fast recipe: cost 1.") == 1
+    assert "By the fast recipe 2 of the 2 are judged so far, 1 of them in short runs: 2 hold," in text
+
+
+def test_a_table_tells_figure_by_figure_what_holds():
+    claims = {f"claim-{k}": judge("It is so.", "", holds) for k, holds in enumerate((True, False, True))}
+    ours = Section("fast", "Fast", "alstm", claims={"claim-9": judge("", "", True)}, ours=True)
+    text = as_markdown([Section("fig3", "Figure 3: copy", "alstm", claims=claims), ours])
+    assert "\n| Figure 3: copy | [0](#claim-0), [2](#claim-2) | [1](#claim-1) |  |\n" in text
+    assert "| Fast |" not in text
 
 
 def test_runs_that_are_missing_are_listed_with_the_claims_that_wait_for_them():

@@ -21,6 +21,7 @@ class Reading:
     criterion: str = ""  # if it is another
     runs: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()  # as of a claim
+    short: bool = False  # by runs that are not as long as those as the paper trained
 
     @property
     def measured(self) -> str:

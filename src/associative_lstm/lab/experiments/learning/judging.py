@@ -115,7 +115,9 @@ class LearningClaim(OpenClaim):
         if self.not_fast:
             readings.append(Reading(FAST, "undecided", {"reason": self.not_fast}))
         elif self.twins:
-            readings.append(reading(FAST, _judged(logs, self.judged_by, self.twins)))
+            again = reading(FAST, _judged(logs, self.judged_by, self.twins))
+            shorter = any(its.steps < curve(*need).steps for need, its in self.twins.items())
+            readings.append(dataclasses.replace(again, short=shorter and not self.as_long))
             short = _judged(logs, self.judged_by, self._twins(as_long=False))
             if self.as_long and "not_yet_run" not in short.numbers:
                 readings.append(reading(SHORT, short))
