@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from associative_lstm.lab.experiments.claim import read_claims
+from associative_lstm.lab.experiments.claim import FAST, read_claims
 from associative_lstm.lab.experiments.learning.curves import NETWORKS, START_TASKS, curve
 from associative_lstm.lab.experiments.learning.figures import FIGURES
 from associative_lstm.lab.experiments.learning.runs import Logs
@@ -47,6 +47,11 @@ def test_the_page_of_verdicts_and_the_readme_come_from_the_logs(tmp_path):
     assert (RESULTS / "README.md").read_text() == (tmp_path / "README.md").read_text()
     assert sentences(page.claims) == [text for _, text in SENTENCES]
     assert page.claims["claim-9a"].numbers["share"] < 0.12  # the third of them says about a tenth
+    again, first = page.claims["claim-1d"].read(FAST).numbers, page.claims["claim-1d"].numbers
+    long, paper = (
+        each["4 copies: solved at minibatch"].split()[0].replace(",", "") for each in (again, first)
+    )
+    assert 0.2 < int(long) / int(paper) < 0.3  # and a quarter in long runs
     readme = " ".join((ROOT / "README.md").read_text().split())
     assert counts_in_words(page.sections) in readme
 

@@ -4,13 +4,15 @@ import csv
 import shutil
 
 import numpy as np
+import pytest
 
 from associative_lstm.lab.experiments.claim import FAST
 from associative_lstm.lab.experiments.learning.curves import FAST_RATES, RATES, curve, fast_curve
-from associative_lstm.lab.experiments.learning.runs import Logs, make_runs, read_curve
+from associative_lstm.lab.experiments.learning.drawing import draw_figure
+from associative_lstm.lab.experiments.learning.runs import Logs, has_lost_all, make_runs, read_curve
 from associative_lstm.lab.sweep.jobs import DIVERGED
 from associative_lstm.lab.sweep.local import local
-from made_curves import IN_ALL, judged, lengthen, write_run, write_solving, write_whole
+from made_curves import IN_ALL, judged, lengthen, run_of, write_run, write_solving, write_whole
 
 
 def test_the_best_rate_has_the_lowest_cost_at_the_end_of_the_sweep(tmp_path):
@@ -120,6 +122,38 @@ def test_what_a_rate_that_diverges_had_left_behind_is_compared_again(tmp_path):
     assert {job.config.learning_rate for job in read_curve(tmp_path, planned).needed} == {1e-2, 3e-2}
     (planned.folder(tmp_path, 3e-2, 0) / DIVERGED).write_text("the cost is not finite\n")
     assert {job.config.learning_rate for job in read_curve(tmp_path, planned).needed} == {1e-2, 1e-3}
+
+
+def test_a_rate_that_loses_all_it_has_learned_is_out_too(tmp_path):
+    planned = curve("assignment", "lstm-512")
+    for rate, cost in zip(RATES, (2.3, 2.3, 2.2, 0.7), strict=True):
+        lengthen(planned, tmp_path, rate, lambda s, cost=cost: cost, planned.sweep_steps)
+    lengthen(planned, tmp_path, 3e-2, lambda s: 2.3, planned.sweep_steps)
+    assert read_curve(tmp_path, planned).rate == 1e-2
+    lengthen(planned, tmp_path, 1e-2, lambda s: 0.7 if s <= 10_000 else 3.1, 20_000)
+    left = {job.config.learning_rate for job in read_curve(tmp_path, planned).needed}
+    assert left == {3e-4, 1e-3, 3e-3, 3e-2}
+    lengthen(planned, tmp_path, 3e-3, lambda s: 1.2 if s <= 5000 else 0.05, planned.steps)
+    found = read_curve(tmp_path, planned)
+    assert (found.rate, list(found.given_up), found.settled) == (3e-3, [1e-2], True)
+    told = judged("4d", tmp_path).numbers["LSTM 512: rate 0.01 given up for 0.003"]
+    assert told == "it lost what it had learned"
+    left, _ = draw_figure("title", [found]).axes
+    assert left.get_legend_handles_labels()[1] == ["LSTM 512, rate 0.003 (0.01 lost it)"]
+
+
+@pytest.mark.parametrize(
+    ("cost", "lost"),
+    [
+        (lambda s: 2.4, False),  # never learned, and above chance, 2.35, by noise
+        (lambda s: 1.3 if s < 5000 else 2.4, False),  # had learned little
+        (lambda s: 0.6 if s < 5000 else 2.2, False),  # keeps some of it
+        (lambda s: 2.4 if 3000 < s < 6000 else 0.6, False),  # has it again
+        (lambda s: 0.6 if s < 5000 else 2.4, True),
+    ],
+)
+def test_all_is_lost_if_much_was_learned_and_remembering_nothing_costs_less(cost, lost):
+    assert has_lost_all(run_of([cost(s) for s in range(100, 10_001, 100)], "assignment")) == lost
 
 
 def test_where_no_rate_lasts_the_one_that_led_stands(tmp_path):

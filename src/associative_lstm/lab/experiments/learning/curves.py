@@ -6,8 +6,8 @@ one beyond (``BEYOND``) too, and, where runs take minutes, one further (``FURTHE
 cost over the last fifth of the minibatches is the curve's. An early lead says little: rates that cost at most half as
 much again (``CLOSE``) are trained twice as long and compared again, until one is left or their runs are whole; of
 curves more than twice as long as is usual (``STEPS``) only the two best of them go on past that. A rate that diverges
-on the way is out, and the others are compared without it. The best one's run is made as long as the curve
-(``steps``), and those of the other seeds.
+on the way, or loses all that it has learned, is out, and the others are compared without it. The best one's run is
+made as long as the curve (``steps``), and those of the other seeds.
 """
 
 import dataclasses

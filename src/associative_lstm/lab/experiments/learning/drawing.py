@@ -166,7 +166,8 @@ def _draw_curve(
         axes.plot([step[-1]] * len(values), values[:, -1], "o", color=colour, markersize=3)
         return
     rate = f", rate {c.rate:g}{'' if c.settled else ' so far'}" if c.rate is not None else ""
-    rate += "".join(f" ({higher:g} diverged)" for higher in c.given_up)
+    for given_up, its in c.given_up.items():
+        rate += f" ({given_up:g} {'diverged' if any(run.diverged for run in its) else 'lost it'})"
     said = [counted(len(c.runs), "seed")] if len(c.runs) < most else []
     said += [
         f"{count} of {len(c.runs)} {what}"

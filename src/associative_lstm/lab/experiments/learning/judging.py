@@ -158,13 +158,14 @@ def _judged(logs: Logs, criterion: Criterion, twins: Mapping[Need, Curve] | None
 
 
 def rates_given_up(curves: Iterable[CurveRuns]) -> Numbers:
-    """The rates that gave way, since a seed diverged with them."""
+    """The rates that gave way, since a seed diverged with them or lost what it had learned."""
     return {
         f"{c.label}: rate {rate:g} given up for {c.rate:g}": (
-            f"{sum(run.diverged is not None for run in runs)} of {len(runs)} diverged"
+            f"{diverged} of {len(runs)} diverged" if diverged else "it lost what it had learned"
         )
         for c in curves
         for rate, runs in c.given_up.items()
+        for diverged in [sum(run.diverged is not None for run in runs)]
     }
 
 

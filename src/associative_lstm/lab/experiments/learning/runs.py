@@ -20,6 +20,7 @@ from associative_lstm.lab.sweep.jobs import (
     is_finished,
     run_grid,
 )
+from associative_lstm.lab.tasks import TASKS
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +86,8 @@ class CurveRuns:
     ``needed`` is what is to be made next, if it is not there: the sweep, then longer runs of the rates that are too
     close to call, then the seeds. ``runner_up`` is the second best of the rates that were compared last. While the
     rates are not ``settled``, the runs are those of the rate that was trained furthest, and of several the lowest.
-    ``given_up`` has the runs of better rates that gave way: the first seed diverged with them after the sweep, or any
-    seed where the curve retreats from that.
+    ``given_up`` has the runs of better rates that gave way: the first seed diverged with them after the sweep or lost
+    all it had learned, or any seed diverged where the curve retreats from that.
     """
 
     curve: Curve
@@ -204,6 +205,7 @@ def read_curve(runs: Path, curve: Curve, read: Read = read_run) -> CurveRuns:
     rates, until, settled = _contest(found, finite)
     told_by_passes = curve.with_runner_up or curve.lower_of_two
     lasting = [rate for rate in finite if not sweep[rate].diverged or sweep[rate].steps >= curve.steps]
+    lasting = [rate for rate in lasting if curve.by_test or not has_lost_all(sweep[rate])]
     given_up: dict[float, list[Run]] = {}
     if lasting and not told_by_passes:
         while settled and rates[0] not in lasting:
@@ -236,6 +238,13 @@ def read_curve(runs: Path, curve: Curve, read: Read = read_run) -> CurveRuns:
         needed.append(job(second, curve.steps))
     runs_made = _furthest(curve, seeds_with(best))
     return CurveRuns(curve, sweep, best, runs_made, needed, second, given_up=given_up)
+
+
+def has_lost_all(run: Run) -> bool:
+    """Whether the run had halved what remembering nothing costs, and its last tenth costs more than that."""
+    chance = TASKS[run.config.task].chance
+    tenths = [run.last(1 / part, until=run.steps * part // 10) for part in range(1, 11)]
+    return tenths[-1] > chance > 2 * min(tenths)
 
 
 def _furthest(curve: Curve, runs: list[Run]) -> list[Run]:
