@@ -328,6 +328,12 @@ def test_other_minibatches_by_either_count(tmp_path, falls_at, verdict):
                 shutil.rmtree(planned.folder(tmp_path, 1e-3, seed))
                 write_run(planned, tmp_path, 1e-3, seed, lambda s, at=at: 2.0 if s <= at else 1.0)
     assert judged("13c", tmp_path).verdict == verdict
+    far = curve("xml", "lstm-512-batch-1")
+    shutil.rmtree(far.folder(tmp_path, 1e-3, 1))
+    write_run(far, tmp_path, 1e-3, 1, lambda s: 1.0)  # the other ends at 2
+    claim = judged("13c", tmp_path)
+    assert claim.verdict == ("fails" if verdict == "fails" else "undecided")
+    assert claim.numbers["xml, reason"] == "seeds of one network are as far from their mean"
 
 
 def test_consistently_takes_two_seeds(tmp_path):

@@ -397,21 +397,22 @@ def steadier(task: str, networks: Sequence[str], *, as_before: bool = False) -> 
 def alike(task: str, one: str, two: str) -> Criterion:
     """The ends of a network's curves with minibatches of 1 and of 2, after as many minibatches or as many sequences.
 
-    The ratio of the costs is at most 1.25, one way or the other, by one of the two counts.
+    The ratio of the costs is at most 1.25, one way or the other, by one of the two counts. It tells nothing where
+    seeds of the same network differ as much from their mean.
     """
 
     def decide(found: Found) -> Decision:
         alone, together = (found[task, name] for name in (one, two))
         until = _until(alone, together)
-        a = float(np.mean(_costs(alone, until)))
-        by = {
-            "as many minibatches": float(np.mean(_costs(together, until))),
-            "as many sequences": float(np.mean(_costs(together, until // 2))),
-        }
+        every = [_costs(alone, until), _costs(together, until), _costs(together, until // 2)]
+        a, *others = (float(np.mean(costs)) for costs in every)
+        by = dict(zip(("as many minibatches", "as many sequences"), others, strict=True))
         numbers: Numbers = {f"{alone.label}, minibatches of 1, after {until:,}": a}
         numbers |= {f"{together.label}, minibatches of 2, after {what}": cost for what, cost in by.items()}
         if not np.isfinite([a, *by.values()]).all():
             return None, numbers | {"reason": "a run diverged"}
+        if any(not 0.75 <= cost / np.mean(costs) <= 1.25 for costs in every for cost in costs):
+            return None, numbers | {"reason": "seeds of one network are as far from their mean"}
         return any(1 / 1.25 <= a / cost <= 1.25 for cost in by.values()), numbers
 
     return Criterion(on(task, (one, two)), decide)

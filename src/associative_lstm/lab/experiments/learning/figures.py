@@ -194,7 +194,7 @@ def _choices() -> LearningFigure:
                 "Other sizes of the minibatch than 1 lead to similar learning curves.",
                 "3 heads with 4 copies and the LSTM of 512 units, on the three tasks of the NTM: with minibatches of "
                 "1 and of 2 the costs of the last tenth differ by a quarter at most, after as many minibatches or as "
-                "many sequences",
+                "many sequences; undecided if a seed diverged or is as far from its network's mean",
                 criteria.every(*(criteria.alike(*each) for each in pairs)),
                 not_fast=_LENGTHS_DIFFER,
             ),
