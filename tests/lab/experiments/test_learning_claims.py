@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from associative_lstm.lab.experiments.claim import BEFORE, FAST, FAST_BEFORE, SHORT, read_claims
+from associative_lstm.lab.experiments.claim import BEFORE, FAST, FAST_BEFORE, SHORT, read_claims, write_claims
 from associative_lstm.lab.experiments.learning import measures
 from associative_lstm.lab.experiments.learning.curves import (
     START_COPIES,
@@ -334,6 +334,11 @@ def test_other_minibatches_by_either_count(tmp_path, falls_at, verdict):
     claim = judged("13c", tmp_path)
     assert claim.verdict == ("fails" if verdict == "fails" else "undecided")
     assert claim.numbers["xml, reason"] == "seeds of one network are as far from their mean"
+    shutil.rmtree(far.folder(tmp_path, 1e-3, 1))
+    write_run(far, tmp_path, 1e-3, 1, lambda s: 2.0, diverged=True)
+    claim = judged("13c", tmp_path)
+    assert claim.numbers["xml, reason"] == "a run diverged"
+    assert read_claims(write_claims(tmp_path / "claims.json", [claim])) == [claim]
 
 
 def test_consistently_takes_two_seeds(tmp_path):

@@ -94,8 +94,8 @@ def counts_in_words(sections: Sequence[Section]) -> str:
         run = [each.verdict for each in again if each.runs and "not_yet_run" not in each.numbers]
         short = sum(each.short for each in again if each.runs and "not_yet_run" not in each.numbers)
         lines.append(
-            f"By the fast recipe {len(run)} of the {len(learning)} are judged so far, {short} of them in short runs: "
-            f"{_in_words(run)}."
+            f"By the fast recipe {len(run)} of the {len(learning)} are judged so far"
+            f"{f', {short} of them in short runs' if short else ''}: {_in_words(run)}."
         )
     lines.append(f"Of our own {len(our_own)} claims {_in_words(c.verdict for c in our_own)}.")
     return " ".join(lines)

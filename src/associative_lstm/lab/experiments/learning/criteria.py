@@ -406,14 +406,15 @@ def alike(task: str, one: str, two: str) -> Criterion:
         until = _until(alone, together)
         every = [_costs(alone, until), _costs(together, until), _costs(together, until // 2)]
         a, *others = (float(np.mean(costs)) for costs in every)
-        by = dict(zip(("as many minibatches", "as many sequences"), others, strict=True))
-        numbers: Numbers = {f"{alone.label}, minibatches of 1, after {until:,}": a}
-        numbers |= {f"{together.label}, minibatches of 2, after {what}": cost for what, cost in by.items()}
-        if not np.isfinite([a, *by.values()]).all():
+        counts = ("as many minibatches", "as many sequences")
+        numbers: Numbers = {f"{alone.label}, minibatches of 1, after {until:,}": spread(every[0], "diverged")}
+        for what, costs in zip(counts, every[1:], strict=True):
+            numbers[f"{together.label}, minibatches of 2, after {what}"] = spread(costs, "diverged")
+        if not np.isfinite([a, *others]).all():
             return None, numbers | {"reason": "a run diverged"}
         if any(not 0.75 <= cost / np.mean(costs) <= 1.25 for costs in every for cost in costs):
             return None, numbers | {"reason": "seeds of one network are as far from their mean"}
-        return any(1 / 1.25 <= a / cost <= 1.25 for cost in by.values()), numbers
+        return any(1 / 1.25 <= a / cost <= 1.25 for cost in others), numbers
 
     return Criterion(on(task, (one, two)), decide)
 

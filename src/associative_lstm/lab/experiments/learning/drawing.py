@@ -195,7 +195,7 @@ def _averaged(values: np.ndarray, lines: int, share: float) -> np.ndarray:
     """The mean over the last so many ``lines`` of a log before each, or over a ``share`` of all, if that is more.
 
     >>> _averaged(np.array([4.0, 2.0, 0.0, 4.0]), 1, 0.5)
-    array([4., 2., 1., 2.])
+    array([4., 2., 0., 2.])
     """
     if not share:
         return smoothed(values, lines)
