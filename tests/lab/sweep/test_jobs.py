@@ -195,15 +195,20 @@ def whole(tmp_path_factory):
 @pytest.mark.parametrize(("kill", "processes"), [(signal.SIGKILL, 2), (signal.SIGINT, 2), (signal.SIGINT, 1)])
 def test_a_killed_grid_goes_on(tmp_path, whole, kill, processes):
     """Killed with all its processes in the middle; then the same call ends with the bits of a grid left alone."""
-    killed = jobs_in(tmp_path / "killed", 4, steps=1000)
-    asked = json.dumps([TINY | {"steps": 1000}, [str(job.folder) for job in killed]])
-    command = [sys.executable, "-c", GRID, asked, str(processes)]
-    process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True)
-    wait_for_lines([killed[0].folder / "log.jsonl"], process)
-    os.killpg(process.pid, kill)
-    process.wait(HANGS)
-    process.stderr.close()
-    wait_until_left(job.folder for job in killed)
+    for attempt in range(
+        5
+    ):  # where other work keeps the test from looking, the grid may be over before it is killed
+        killed = jobs_in(tmp_path / str(attempt), 4, steps=1000)
+        asked = json.dumps([TINY | {"steps": 1000}, [str(job.folder) for job in killed]])
+        command = [sys.executable, "-c", GRID, asked, str(processes)]
+        process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True)
+        wait_for_lines([killed[0].folder / "log.jsonl"], process)
+        os.killpg(process.pid, kill)
+        process.wait(HANGS)
+        process.stderr.close()
+        wait_until_left(job.folder for job in killed)
+        if not is_finished(killed[-1]):
+            break
     assert not is_finished(killed[-1])
     assert run_grid(killed, local(2)) == []
-    assert logs(tmp_path / "killed") == whole
+    assert logs(tmp_path / str(attempt)) == whole
