@@ -27,9 +27,9 @@ SENTENCES: tuple[tuple[Mapping[str, str], str], ...] = (
         | _all("undecided", "5a", "6b", "6e", "6g", "6h", "10a", "10b"),
         "What does not: on copy one copy is far behind permutation and unitary RNN, and several copies learn far "
         "sooner than one; on arithmetic several copies with one head do well in the end, too; 3 heads with W_hu and "
-        "minibatches of 1 lose assignment again or hardly learn it, and an LSTM of 512 units does not solve it; and "
-        "open, most for want of longer runs, are Wikipedia, how well the NTM does, and what else is undecided in the "
-        "table below.",
+        "minibatches of 1 lose assignment again or hardly learn it, and an LSTM of 512 units (one seed so far) does "
+        "not solve it; and open, most for want of longer runs, are Wikipedia, how well the NTM does, and what else "
+        "is undecided in the table below.",
     ),
     (
         _all("holds", "6d-fast", *(f"9{letter}" for letter in "klmno"))
@@ -215,10 +215,11 @@ def _overview(sections: Sequence[Section]) -> list[str]:
     """A row for every figure and table of the paper: which of its claims hold, fail and are undecided."""
     rows = ["| | holds | fails | undecided |", "| --- | --- | --- | --- |"]
     for section in sections:
-        by = {
-            verdict: [n for n, c in section.claims.items() if c.verdict == verdict] for verdict in counts(())
-        }
         if section.claims and not section.ours:
+            by = {
+                verdict: [n for n, c in section.claims.items() if c.verdict == verdict]
+                for verdict in counts(())
+            }
             rows.append(f"| {section.title} | {' | '.join(_keys(names) for names in by.values())} |")
     return rows
 
